@@ -1,0 +1,33 @@
+package driver
+
+import "context"
+
+// Sweeper is the optional power to walk over all records in pages, without an index on what a finish changes.
+type Sweeper interface {
+	// Scan returns the next page behind page.After, in the store's own order. A record that stays is seen once in a
+	// full walk; one that comes or goes meanwhile may or may not be seen.
+	Scan(ctx context.Context, q Scan) (Page, error)
+}
+
+// Which chooses records of a scan.
+type Which uint8
+
+const (
+	All     Which = iota
+	Lapsed        // Processing whose lease and grace are over
+	Open          // Processing
+	Unclear       // Fail unknown
+)
+
+// Scan asks for a page.
+type Scan struct {
+	After string // Page.Next of the page before; empty for the first
+	Limit int    // rows looked at, at least 1; a page may hold fewer matches and still have a Next
+	Which Which
+}
+
+// Page is one answer of a scan.
+type Page struct {
+	Snapshots []Snapshot // without Result.Data and Request
+	Next      string     // empty: the walk is over
+}
