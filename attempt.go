@@ -1,0 +1,165 @@
+package onceward
+
+import (
+	"context"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/key"
+)
+
+// Attempt is one run of the work under a claim. It heartbeats by itself until it is ended by Succeed or Fail; an
+// attempt that is never ended keeps its key in flight until its timeout and then lapses.
+type Attempt struct {
+	guard  *Guard
+	op     *Op
+	flight *flight
+	key    key.Key
+	claim  driver.Claim
+
+	fence    int64
+	number   int
+	died     int
+	takeover bool
+	bypassed bool      // unguarded: there is no claim
+	begun    time.Time // before the claim was sent
+
+	ctx    attemptContext
+	cancel context.CancelCauseFunc
+
+	mu       sync.Mutex
+	ended    bool        // Succeed or Fail was called
+	stopped  bool        // no more heartbeats
+	renewing bool        // a heartbeat is on its way
+	valid    time.Time   // monotonic: the claim is good until here, as far as this process knows
+	nextBeat time.Time   // when the next heartbeat is due
+	deadline time.Time   // end of the timeout; zero once the work has returned
+	timer    *time.Timer // of whichever of the above comes first
+}
+
+// attemptContext is what the work gets: the caller's values without its cancellation, cancelled when the claim is no
+// longer valid or the timeout is over.
+type attemptContext struct {
+	context.Context
+	attempt *Attempt
+	caller  context.Context
+}
+
+type attemptKey struct{}
+
+func (c *attemptContext) Value(k any) any {
+	if _, ok := k.(attemptKey); ok {
+		return c.attempt
+	}
+	return c.Context.Value(k)
+}
+
+func (c *attemptContext) Deadline() (time.Time, bool) {
+	return c.attempt.begun.Add(c.attempt.op.policy.Timeout), true
+}
+
+func (c *attemptContext) Err() error {
+	err := c.Context.Err()
+	if err != nil && context.Cause(c.Context) == context.DeadlineExceeded {
+		return context.DeadlineExceeded
+	}
+	return err
+}
+
+// FromContext returns the attempt that ctx belongs to.
+func FromContext(ctx context.Context) (*Attempt, bool) {
+	a, ok := ctx.Value(attemptKey{}).(*Attempt)
+	return a, ok
+}
+
+// CallerGone returns a channel that is closed when the caller of the attempt in ctx has hung up. The work goes on
+// regardless; this tells those who want to know. Nil, which blocks for ever, without an attempt.
+func CallerGone(ctx context.Context) <-chan struct{} {
+	if a, ok := FromContext(ctx); ok {
+		return a.ctx.caller.Done()
+	}
+	return nil
+}
+
+// start makes the context, begins the heartbeat and lets duplicates know.
+func (a *Attempt) start(caller context.Context) {
+	inner, cancel := context.WithCancelCause(context.WithoutCancel(caller))
+	a.ctx = attemptContext{Context: inner, attempt: a, caller: caller}
+	a.cancel = cancel
+	p := &a.op.policy
+	a.mu.Lock()
+	a.valid = a.begun.Add(p.Lease)
+	a.nextBeat = a.begun.Add(p.Lease / 3)
+	a.deadline = a.begun.Add(p.Timeout)
+	if a.bypassed {
+		a.valid, a.nextBeat = a.deadline.Add(time.Hour), a.deadline.Add(time.Hour)
+	}
+	a.timer = time.AfterFunc(time.Until(a.next()), a.tick)
+	a.mu.Unlock()
+	a.guard.flights.takeOff(a.flight, a)
+}
+
+// Context returns the context to run the work under.
+func (a *Attempt) Context() context.Context { return &a.ctx }
+
+// Number returns the attempt's number, from 1.
+func (a *Attempt) Number() int { return a.number }
+
+// Fence returns the attempt's fence: it is greater than that of every attempt before it.
+func (a *Attempt) Fence() int64 { return a.fence }
+
+// Takeover reports whether the attempt before this one died.
+func (a *Attempt) Takeover() bool { return a.takeover }
+
+// Bypassed reports whether the attempt runs unguarded, because the store was down and the operation is Open.
+func (a *Attempt) Bypassed() bool { return a.bypassed }
+
+// End is how the end of an attempt was taken.
+type End struct {
+	// Recorded is true when the outcome is in the store. False: it is written in the background, or the attempt was
+	// bypassed, or it was superseded.
+	Recorded bool
+	// Superseded is true when another attempt claimed the key, or somebody resolved it, before this end. Decision then
+	// is what a duplicate gets now.
+	Superseded bool
+	Decision   Decision
+	ExpiresAt  time.Time
+}
+
+// Succeed ends the attempt with a result. It does not need ctx to be alive: recording is detached. A non-nil error is
+// ErrAttemptEnded; that the store could not be reached is no error, see End.Recorded.
+func (a *Attempt) Succeed(ctx context.Context, result Result) (End, error) {
+	if result.Data == nil && !result.Tombstone {
+		result.Data = []byte{}
+	}
+	return a.end(ctx, driver.Outcome{Status: driver.Success, Result: result})
+}
+
+// Fail ends the attempt with a failure of the given kind. cause's text is kept, cut to driver.MaxError bytes; result
+// is kept for a final failure only.
+func (a *Attempt) Fail(ctx context.Context, kind driver.Failure, cause error, result Result) (End, error) {
+	o := driver.Outcome{Status: driver.Fail, Failure: kind}
+	if cause != nil {
+		o.Error = cut(cause.Error(), driver.MaxError)
+	}
+	if kind == driver.Final {
+		o.Result = result
+	}
+	return a.end(ctx, o)
+}
+
+// Infer returns what err means under the operation's OnError policy.
+func (a *Attempt) Infer(err error) driver.Failure { return infer(&a.op.policy, err) }
+
+// cut shortens text to n bytes at the start of a rune, and replaces what is not UTF-8.
+func cut(text string, n int) string {
+	if len(text) > n {
+		for n > 0 && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		text = text[:n]
+	}
+	return text
+}

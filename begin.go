@@ -1,0 +1,261 @@
+package onceward
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/fingerprint"
+)
+
+// intent is a checked call.
+type intent struct {
+	op    *Op
+	call  *Call
+	id    driver.ID
+	sum   fingerprint.Sum
+	until time.Time // how long this caller waits in flight; zero: not at all
+}
+
+// Begin makes one store call and gets one decision; duplicates in this process of an attempt that runs here cost
+// none. A Decision of KindRun carries an Attempt that must be ended by Succeed or Fail.
+//
+// Errors: ErrKeyMissing, ErrKeyInvalid, ErrScopeMissing, ErrStoreUnavailable, ErrStoreFull, ErrCorruptRecord,
+// ErrClosed, or the context's cause when it ended first; with any of them nothing was run.
+func (g *Guard) Begin(ctx context.Context, op *Op, call Call) (Decision, error) {
+	start := time.Now()
+	d, err := g.begin(ctx, op, &call)
+	if err == nil {
+		d.inform(call.Info)
+	} else if call.Info != nil {
+		*call.Info = Info{}
+	}
+	if g.opts.Observer != nil {
+		e := Event{Kind: EventDecision, Key: call.Key, Outcome: d.Kind.String(), Duration: time.Since(start), Attempt: d.Number, Err: err}
+		if op != nil {
+			e.Operation = op.policy.Name
+		}
+		if err != nil {
+			if e.Outcome = string(CodeOf(err)); e.Outcome == "" {
+				e.Outcome = "cancelled"
+			}
+		}
+		g.emit(e)
+	}
+	return d, err
+}
+
+func (g *Guard) begin(ctx context.Context, op *Op, call *Call) (Decision, error) {
+	in, err := g.check(ctx, op, call)
+	if err != nil {
+		return Decision{}, err
+	}
+	for {
+		f, leads := g.flights.board(in.id, in.sum)
+		var d Decision
+		var again bool
+		if leads {
+			d, again, err = g.lead(ctx, in, f)
+		} else {
+			d, again, err = g.follow(ctx, in, f)
+		}
+		if !again {
+			return d, err
+		}
+	}
+}
+
+func (g *Guard) check(ctx context.Context, op *Op, call *Call) (*intent, error) {
+	if op == nil || op.guard != g {
+		return nil, errors.New("onceward: Begin needs an operation that this guard defined")
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx) // a caller who is gone, or late, starts nothing
+	}
+	if call.Key.IsZero() {
+		return nil, ErrKeyMissing
+	}
+	if call.Scope.IsZero() && !g.opts.SingleTenant {
+		return nil, &Error{Code: CodeScopeMissing, Detail: "set Call.Scope from the authenticated caller, or Options.SingleTenant"}
+	}
+	text := call.Key.Reveal()
+	probe := driver.Claim{Scope: call.Scope, Operation: op.policy.Name, Key: text}
+	if err := probe.Check(); err != nil {
+		return nil, &Error{Code: CodeKeyInvalid, Cause: err}
+	}
+	in := &intent{op: op, call: call, id: driver.Identify(call.Scope, op.policy.Name, text), sum: call.Fingerprint}
+	if in.sum.IsZero() {
+		var err error
+		if in.sum, err = fingerprint.Of(call.Request); err != nil {
+			return nil, fmt.Errorf("onceward: Call.Request of operation %q can't be fingerprinted: %w", op.policy.Name, err)
+		}
+	}
+	if w := op.policy.OnInFlight.wait; w > 0 {
+		in.until = time.Now().Add(w)
+	}
+	return in, nil
+}
+
+// lead claims in the store for everybody in this process who has the same key now.
+func (g *Guard) lead(ctx context.Context, in *intent, f *flight) (d Decision, again bool, err error) {
+	landed := false
+	defer func() {
+		if !landed { // a panic of the store: never leave followers behind
+			g.flights.land(f, Decision{}, nil, false)
+		}
+	}()
+	for wait := 50 * time.Millisecond; ; {
+		d, err = g.claim(ctx, in, f)
+		if err != nil || d.Kind == KindRun {
+			break
+		}
+		left := time.Until(in.until)
+		if d.Kind != KindInFlight || left <= 0 || !g.waiters.enter() {
+			break
+		}
+		err = pause(ctx, min(left, wait), nil)
+		g.waiters.leave()
+		if err != nil {
+			landed = true
+			g.flights.land(f, Decision{}, nil, false) // a leader who is gone does not fail its followers
+			return Decision{}, false, err
+		}
+		wait = min(2*wait, time.Second)
+	}
+	landed = true
+	switch {
+	case err == nil && d.Kind == KindRun:
+		// the attempt lands the flight
+	case err != nil && CodeOf(err) == "":
+		g.flights.land(f, Decision{}, nil, false)
+	default:
+		g.flights.land(f, d, err, true)
+	}
+	return d, false, err
+}
+
+// follow joins the flight of another caller of this process.
+func (g *Guard) follow(ctx context.Context, in *intent, f *flight) (d Decision, again bool, err error) {
+	for {
+		left := time.Until(in.until)
+		wait := left > 0 && g.waiters.enter()
+		l := g.flights.look(f, in.sum, wait)
+		if wait && (l.phase != running || l.changed == nil) {
+			g.waiters.leave()
+			wait = false
+		}
+		switch {
+		case l.phase == over:
+			if !l.share || !l.sameSum {
+				return Decision{}, true, nil
+			}
+			if l.answer.Kind == KindInFlight && left > 0 {
+				return Decision{}, true, nil // its leader's patience is over, mine is not
+			}
+			return l.answer, false, l.err
+		case l.phase == claiming:
+			select {
+			case <-l.changed:
+			case <-ctx.Done():
+				return Decision{}, false, context.Cause(ctx)
+			}
+		case !l.sameSum:
+			return Decision{Kind: KindMismatch}, false, nil
+		case !wait:
+			return Decision{Kind: KindInFlight, RetryAfter: retryHint(time.Until(l.until))}, false, nil
+		default:
+			err := pause(ctx, left, l.changed)
+			g.flights.away(f)
+			g.waiters.leave()
+			if err != nil {
+				return Decision{}, false, err
+			}
+		}
+	}
+}
+
+// claim asks the store, and asks again under the same owner while it can't tell whether the claim was made: a lost
+// reply is resolved by claiming again, never by reading "absent".
+func (g *Guard) claim(ctx context.Context, in *intent, f *flight) (Decision, error) {
+	if err := g.enter(); err != nil {
+		return Decision{}, err
+	}
+	kept := false
+	defer func() {
+		if !kept {
+			g.leave()
+		}
+	}()
+	p := &in.op.policy
+	a := &Attempt{guard: g, op: in.op, flight: f, key: in.call.Key}
+	a.claim = driver.Claim{
+		ID: in.id, Scope: in.call.Scope, Operation: p.Name, Key: in.call.Key.Reveal(), Fingerprint: in.sum,
+		Lease: p.Lease, Timeout: p.Timeout, Retention: p.Retention, MaxAttempts: p.MaxAttempts,
+	}
+	if p.Repeatable {
+		a.claim.OnLapse = driver.LapseRepeat
+	}
+	_, _ = rand.Read(a.claim.Owner[:]) // never fails, by its contract
+
+	a.begun = time.Now() // before the claim is sent: the lease can only be longer than we think
+	reply, err := g.claimUntilSure(ctx, a)
+	if err == nil && reply.Verdict == driver.GotClaim {
+		a.fence, a.number, a.died, a.takeover = reply.Record.Fence, reply.Record.Attempt, reply.Record.Died, reply.Takeover
+		if late := time.Since(a.begun); late >= p.Lease-margin(p.Lease) {
+			// The lease may be over by now: a dead claim is given back, not run under.
+			err = fmt.Errorf("the claim was answered after %v, its lease is %v", late.Round(time.Millisecond), p.Lease)
+		}
+	}
+	switch {
+	case err == nil && reply.Verdict == driver.GotClaim:
+		kept = true
+		a.start(ctx)
+		return Decision{Kind: KindRun, Attempt: a, Number: a.number}, nil
+	case err == nil:
+		return in.op.decide(reply.Verdict, &reply.Record, reply.Now)
+	case errors.Is(err, driver.ErrStoreFull):
+		return Decision{}, &Error{Code: CodeStoreFull, RetryAfter: time.Second, Cause: err}
+	case errors.Is(err, driver.ErrTooLong):
+		return Decision{}, &Error{Code: CodeKeyInvalid, Cause: err}
+	}
+	if p.OnStoreDown == Open {
+		a.bypassed, a.number, a.begun = true, 1, time.Now()
+		kept = true
+		a.start(ctx)
+		g.emit(Event{Kind: EventBypassed, Operation: p.Name, Key: a.key, Err: err})
+		return Decision{Kind: KindRun, Attempt: a, Number: 1}, nil
+	}
+	kept = true
+	g.giveBack(a)
+	return Decision{}, &Error{Code: CodeStoreUnavailable, RetryAfter: time.Second, Cause: err}
+}
+
+func (g *Guard) claimUntilSure(ctx context.Context, a *Attempt) (reply driver.Claimed, err error) {
+	// Detached: a caller that hangs up while the claim is under way must not leave a claim nobody knows of.
+	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.opts.StoreTimeout)
+	defer cancel()
+	for try := 0; ; try++ {
+		reply, err = timed(detached, g, "claim", a.op.policy.Name, func(ctx context.Context) (driver.Claimed, error) {
+			return g.store.Claim(ctx, a.claim)
+		})
+		if err == nil || errors.Is(err, driver.ErrStoreFull) || errors.Is(err, driver.ErrTooLong) {
+			return reply, err
+		}
+		if ctx.Err() != nil || detached.Err() != nil || pause(detached, backoff(try), nil) != nil {
+			return reply, err
+		}
+	}
+}
+
+// margin is the part of a lease that is kept free: a heartbeat that has not come by then is too late.
+func margin(lease time.Duration) time.Duration { return lease / 6 }
+
+// backoff returns a jittered pause: 20 ms doubling to 1 s, at least half of it.
+func backoff(try int) time.Duration {
+	d := min(20*time.Millisecond<<min(try, 6), time.Second)
+	return d/2 + mathrand.N(d/2)
+}

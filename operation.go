@@ -1,0 +1,158 @@
+package onceward
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"sync"
+	"time"
+)
+
+// Operation names a kind of work and its policies. The zero value of every field but Name is a working default.
+type Operation struct {
+	// Name is the operation's name in records, metrics and the console: 1 to 64 of a-z A-Z 0-9 . _ -, first a letter
+	// or digit. Renaming an operation forgets its keys.
+	Name string
+
+	// Retention is how long a result is kept and replayed, counted from the finish. Zero: 24 h.
+	Retention time.Duration
+
+	// Lease is how long a claim holds without a heartbeat, which comes every third of it. The work's context is
+	// cancelled a sixth before an unrenewed lease ends. Zero: 30 s; at least 10 ms.
+	Lease time.Duration
+
+	// Timeout bounds one attempt; then its context is cancelled and the heartbeat stops. Zero: 15 min.
+	Timeout time.Duration
+
+	// MaxAttempts bounds how many attempts may die (their lease lapsed) before the outcome is unknown. Answers that
+	// say nothing happened do not count. Zero: 5.
+	MaxAttempts int
+
+	// Repeatable states that running the work again is safe whatever a dead attempt did. Without it a dead attempt
+	// is never taken over: its outcome becomes unknown.
+	Repeatable bool
+
+	OnDuplicate OnDuplicate // what a finished key answers
+	OnInFlight  OnInFlight  // what a duplicate of a running attempt gets
+	OnError     OnError     // what an error of the work means
+	OnStoreDown OnStoreDown // what happens when the store does not answer
+
+	// Codec turns results into bytes. Nil: JSON.
+	Codec Codec
+}
+
+// OnDuplicate says what a finished key answers.
+type OnDuplicate uint8
+
+const (
+	ReturnFirst OnDuplicate = iota // the first result
+	Reject                         // ErrDuplicate
+)
+
+// OnInFlight says what a duplicate of a running attempt gets. The zero value is Conflict at once.
+type OnInFlight struct{ wait time.Duration }
+
+// Conflict answers ErrInFlight at once.
+func Conflict() OnInFlight { return OnInFlight{} }
+
+// Wait waits up to limit for the attempt to end, then answers ErrInFlight. At most 64 callers wait for one key and
+// 1,024 in one process; those above it get ErrInFlight at once.
+func Wait(limit time.Duration) OnInFlight { return OnInFlight{wait: limit} }
+
+// OnError says what an error of the work means.
+type OnError uint8
+
+const (
+	// Infer takes a plain error for "it failed, nothing to keep", and a broken conversation for unknown.
+	Infer OnError = iota
+	// KeepFailure takes every error for final.
+	KeepFailure
+	// Strict takes a plain error for unknown, unless the operation is Repeatable.
+	Strict
+)
+
+// OnStoreDown says what happens when the store does not answer.
+type OnStoreDown uint8
+
+const (
+	// Closed refuses with ErrStoreUnavailable.
+	Closed OnStoreDown = iota
+	// Open runs the work unguarded, marked in Info and metered; only for Repeatable operations.
+	Open
+)
+
+// Defaults of an operation.
+const (
+	DefaultRetention   = 24 * time.Hour
+	DefaultLease       = 30 * time.Second
+	DefaultTimeout     = 15 * time.Minute
+	DefaultMaxAttempts = 5
+)
+
+const minLease = 10 * time.Millisecond
+
+var operationName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// Op is a defined operation: validated, registered with its Guard, immutable. Safe for concurrent use.
+type Op struct {
+	guard  *Guard
+	policy Operation
+	types  sync.Map // reflect.Type → *error, of the types that Do has checked
+}
+
+// Name returns the operation's name.
+func (op *Op) Name() string { return op.policy.Name }
+
+// Policy returns the operation with its defaults filled in.
+func (op *Op) Policy() Operation { return op.policy }
+
+// Guard returns the guard that defined the operation.
+func (op *Op) Guard() *Guard { return op.guard }
+
+// withDefaults fills in defaults and returns all problems at once.
+func (o Operation) withDefaults() (Operation, error) {
+	if o.Retention == 0 {
+		o.Retention = DefaultRetention
+	}
+	if o.Lease == 0 {
+		o.Lease = DefaultLease
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.MaxAttempts == 0 {
+		o.MaxAttempts = DefaultMaxAttempts
+	}
+	if o.Codec == nil {
+		o.Codec = JSON{}
+	}
+	var problems []error
+	bad := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("onceward: operation %q: "+format, append([]any{o.Name}, args...)...))
+	}
+	if !operationName.MatchString(o.Name) {
+		bad("the name must be 1 to 64 of a-z A-Z 0-9 . _ -, first a letter or digit")
+	}
+	if o.Retention < time.Millisecond {
+		bad("retention %v: must be at least 1ms (zero means %v)", o.Retention, DefaultRetention)
+	}
+	if o.Lease < minLease {
+		bad("lease %v: must be at least %v (zero means %v)", o.Lease, minLease, DefaultLease)
+	}
+	if o.Timeout < time.Millisecond {
+		bad("timeout %v: must be at least 1ms (zero means %v)", o.Timeout, DefaultTimeout)
+	}
+	if o.MaxAttempts < 1 {
+		bad("max attempts %d: must be at least 1 (zero means %d)", o.MaxAttempts, DefaultMaxAttempts)
+	}
+	if o.OnInFlight.wait < 0 {
+		bad("wait %v: must not be negative", o.OnInFlight.wait)
+	}
+	if o.OnDuplicate > Reject || o.OnError > Strict || o.OnStoreDown > Open {
+		bad("a policy has a value that does not exist")
+	}
+	if o.OnStoreDown == Open && !o.Repeatable {
+		bad("OnStoreDown Open runs work unguarded, so the work must be Repeatable")
+	}
+	return o, errors.Join(problems...)
+}
