@@ -1,103 +1,116 @@
 package key
 
 import (
-	"crypto/sha256"
 	"encoding"
-	"encoding/binary"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
-	"strings"
 	"time"
 )
 
-// Compose builds a key from the parts that name an intent, such as user and client request id, joined by ':'.
-// Separators inside a part are escaped, so that different parts never make the same key. Parts are strings, integers,
-// Keys, and types with MarshalText or String (a UUID type, say). It takes no time and no duration: a key must be the
-// same on the retry. Empty and nil parts are refused, because they would let different intents share a key.
+// Compose joins parts with colons into a key: Compose("pay", orderID, 7) is pay:o-1:7. Parts are escaped first, so
+// different texts never meet in one key (Escape).
 //
-// Errors: ErrInvalid with the part's number; ErrTooLong, for which Derive is the way out.
+// A part is, first match: a Key (its text); a string or integer kind, named or not (its value, never its String); an
+// encoding.TextMarshaler; a fmt.Stringer. Everything else is refused, with ErrInvalid that names the part by number:
+// nothing, nil, an empty text, and whatever is not the same on a retry or has no one text (times, durations, floats,
+// booleans, bytes). Integer 7 and text "7" are the same part. Above MaxLen the error is ErrTooLong.
 func Compose(parts ...any) (Key, error) {
 	if len(parts) == 0 {
-		return Key{}, fmt.Errorf("%w: Compose needs at least one part", ErrInvalid)
+		return Key{}, fmt.Errorf("%w: Compose got no parts: name the intent by its business ids", ErrInvalid)
 	}
-	texts := make([]string, len(parts))
-	for i, p := range parts {
-		text, err := partText(p)
-		if err == nil && text == "" {
-			err = errors.New("is empty")
+	buf := make([]byte, 0, 64)
+	for i, part := range parts {
+		text, problem := partText(part)
+		if problem == "" && text == "" {
+			problem = "is empty: an absent id would make strangers share a key"
 		}
-		if err != nil {
-			return Key{}, fmt.Errorf("%w: part %d %w", ErrInvalid, i+1, err)
+		if problem != "" {
+			return Key{}, fmt.Errorf("%w: part %d of %d (%T) %s", ErrInvalid, i+1, len(parts), part, problem)
 		}
-		texts[i] = Escape(text)
+		if i > 0 {
+			buf = append(buf, ':')
+		}
+		buf = appendEscaped(buf, text)
 	}
-	k, err := Parse(strings.Join(texts, ":"))
-	if errors.Is(err, ErrTooLong) {
-		err = fmt.Errorf("%w: shorten its parts by Derive", err)
+	if len(buf) > MaxLen {
+		return Key{}, fmt.Errorf("%w: the parts make %d bytes, at most %d are allowed: compose fewer, and Derive a key with the rest as its path", ErrTooLong, len(buf), MaxLen)
 	}
-	return k, err
+	return Key{string(buf)}, nil
 }
 
-// Escape makes a part safe to stand between separators: ':', '%', blanks and everything outside printable ASCII
-// become %XX.
+// Escape writes colons, percent signs, blanks and every byte outside 0x21 to 0x7E as % and two upper-case hex digits,
+// so that the result can stand between the colons of a key. It is injective.
 func Escape(part string) string {
-	var b strings.Builder
-	for i := range len(part) {
-		if c := part[i]; c <= 0x20 || c > 0x7e || c == ':' || c == '%' {
-			fmt.Fprintf(&b, "%%%02X", c)
+	for i := 0; i < len(part); i++ {
+		if escaped(part[i]) {
+			return string(appendEscaped(make([]byte, 0, len(part)+16), part))
+		}
+	}
+	return part
+}
+
+func appendEscaped(b []byte, part string) []byte {
+	const hexDigits = "0123456789ABCDEF"
+	for i := 0; i < len(part); i++ {
+		if c := part[i]; escaped(c) {
+			b = append(b, '%', hexDigits[c>>4], hexDigits[c&15])
 		} else {
-			b.WriteByte(c)
+			b = append(b, c)
 		}
 	}
-	return b.String()
+	return b
 }
 
-func partText(p any) (string, error) {
-	v := reflect.ValueOf(p)
-	if !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
-		return "", errors.New("is nil")
+func escaped(c byte) bool { return c <= ' ' || c > '~' || c == ':' || c == '%' }
+
+const (
+	takesNoTime = "tells a time: a key takes no time, it must be the same on every retry (a planned time goes in as text of your own)"
+	isNil       = "is nil: an absent id would make strangers share a key"
+)
+
+// partText returns the text of a part, or what is wrong with it.
+func partText(part any) (text, problem string) {
+	switch p := part.(type) {
+	case nil:
+		return "", isNil
+	case string:
+		return p, ""
+	case int:
+		return strconv.Itoa(p), ""
+	case time.Duration:
+		return "", takesNoTime
 	}
-	switch p := p.(type) {
-	case Key:
-		return p.Reveal(), nil
-	case time.Time, *time.Time, time.Duration:
-		return "", errors.New("is a time: a key must be the same on every retry, so it takes none")
-	case encoding.TextMarshaler:
-		text, err := p.MarshalText()
-		return string(text), err
-	case fmt.Stringer:
-		return p.String(), nil
-	}
+	v := reflect.ValueOf(part)
 	switch v.Kind() {
-	case reflect.String:
-		return v.String(), nil
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return strconv.FormatInt(v.Int(), 10), nil
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return strconv.FormatUint(v.Uint(), 10), nil
-	}
-	return "", fmt.Errorf("is a %T: use strings, integers, or types with String", p)
-}
-
-// Derive makes the key of a part of the work from the key of the whole: the same on every attempt, different for
-// every path. Errors: ErrMissing for a zero parent, ErrInvalid for an empty path or path element.
-func Derive(parent Key, path ...string) (Key, error) {
-	if parent.IsZero() {
-		return Key{}, ErrMissing
-	}
-	if len(path) == 0 {
-		return Key{}, fmt.Errorf("%w: Derive needs a name", ErrInvalid)
-	}
-	h := sha256.New()
-	for _, part := range append([]string{"onceward-derive-v1", parent.text}, path...) {
-		if part == "" {
-			return Key{}, fmt.Errorf("%w: a derived key's name has an empty element", ErrInvalid)
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		if v.IsNil() {
+			return "", isNil
 		}
-		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))
-		h.Write([]byte(part))
+	case reflect.String:
+		return v.String(), "" // never String(): a text made for people may hide or round
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return strconv.FormatInt(v.Int(), 10), ""
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return strconv.FormatUint(v.Uint(), 10), ""
+	case reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
+		return "", "is a floating-point number: its text is not exact, use an integer of minor units"
+	case reflect.Bool:
+		return "", "is a boolean: spell out what it means"
 	}
-	return Key{text: "ow1-" + hex.EncodeToString(h.Sum(nil)[:20])}, nil
+	switch p := part.(type) {
+	case interface{ Reveal() string }: // a Key, or what embeds one: its String is only a digest
+		return p.Reveal(), ""
+	case interface{ UnixNano() int64 }, interface{ AsTime() time.Time }, interface{ AsDuration() time.Duration }:
+		return "", takesNoTime // time.Time, what embeds it, protobuf's
+	case encoding.TextMarshaler:
+		b, err := p.MarshalText()
+		if err != nil {
+			return "", fmt.Sprintf("can't be written as text: its MarshalText failed (%T)", err)
+		}
+		return string(b), ""
+	case fmt.Stringer:
+		return p.String(), ""
+	}
+	return "", "is of a kind that has no one text: pass a string, an integer, or an id type with MarshalText or String"
 }

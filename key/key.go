@@ -1,7 +1,3 @@
-// Package key holds the idempotency key: what names one intent of a client, the same however often it is retried.
-//
-// A key is 1 to 255 bytes of printable ASCII with no blank at either end, compared byte for byte. Keys can be
-// secrets, so a [Key] prints only a digest of itself; [Key.Reveal] gives the text.
 package key
 
 import (
@@ -9,73 +5,59 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 )
 
-// MaxLen is the length of the longest key in bytes.
+// MaxLen is the length of the longest key, in bytes.
 const MaxLen = 255
 
-// Errors of this package. ErrTooLong is also an ErrInvalid.
+// Errors of this package, wrapped with what was wrong and what to do, never with the key's text. ErrTooLong is an
+// ErrInvalid too.
 var (
-	ErrMissing = errors.New("key: no key: send one, the same on every retry of one intent")
-	ErrInvalid = errors.New("key: not a valid key")
-	ErrTooLong = fmt.Errorf("%w: longer than %d bytes", ErrInvalid, MaxLen)
+	ErrMissing = errors.New("key: missing")
+	ErrInvalid = errors.New("key: invalid")
+	ErrTooLong = fmt.Errorf("%w: too long", ErrInvalid)
 )
 
-// Key is a valid key, or none: the zero value. It is comparable and immutable.
+// Key is a checked key. The zero value is no key. Keys are comparable, and equal when their texts are.
 type Key struct{ text string }
 
-// Parse takes a key's text as it is. Errors: ErrMissing for an empty or blank text, ErrInvalid, ErrTooLong.
+// Parse checks text and makes it a Key, byte for byte. Nothing is trimmed, folded or normalised.
+//
+// Errors: ErrMissing when text is empty or only blanks, ErrTooLong, ErrInvalid.
 func Parse(text string) (Key, error) {
 	if strings.Trim(text, " \t") == "" {
-		return Key{}, ErrMissing
+		return Key{}, fmt.Errorf("%w: the text is empty or blank", ErrMissing)
 	}
 	if len(text) > MaxLen {
-		return Key{}, fmt.Errorf("%w: it has %d", ErrTooLong, len(text))
+		return Key{}, fmt.Errorf("%w: %d bytes, at most %d are allowed: shorten it, or send its SHA-256 in hex", ErrTooLong, len(text), MaxLen)
 	}
-	for i := range len(text) {
-		if c := text[i]; c < 0x20 || c > 0x7e {
-			return Key{}, fmt.Errorf("%w: byte %d is 0x%02x; use printable ASCII, 0x20 to 0x7e", ErrInvalid, i+1, c)
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c < ' ' || c > '~' {
+			return Key{}, fmt.Errorf("%w: byte %d of %d is 0x%02X, only printable ASCII is allowed: escape it", ErrInvalid, i+1, len(text), c)
 		}
 	}
 	if text[0] == ' ' || text[len(text)-1] == ' ' {
-		return Key{}, fmt.Errorf("%w: it begins or ends with a blank; remove it", ErrInvalid)
+		return Key{}, fmt.Errorf("%w: a blank at the beginning or end: trim it", ErrInvalid)
 	}
-	return Key{text: text}, nil
+	return Key{text}, nil
 }
 
-// IsZero reports whether there is no key.
+// IsZero reports whether k is no key.
 func (k Key) IsZero() bool { return k.text == "" }
 
 // Reveal returns the text. Do not log it.
 func (k Key) Reveal() string { return k.text }
 
-// Digest returns the first 12 hex digits of the text's SHA-256: enough to find a key in logs by.
+// Digest returns what may be logged: "key:" and the first 12 hex digits of the text's SHA-256, "key:none" for no key.
+// It tells keys apart for a reader; it does not hide a text that can be guessed.
 func (k Key) Digest() string {
-	sum := sha256.Sum256([]byte(k.text))
-	return hex.EncodeToString(sum[:6])
-}
-
-// String returns "key:" and the digest, or "key:none".
-func (k Key) String() string {
 	if k.IsZero() {
 		return "key:none"
 	}
-	return "key:" + k.Digest()
+	sum := sha256.Sum256([]byte(k.text))
+	var b [4 + 12]byte
+	copy(b[:], "key:")
+	hex.Encode(b[4:], sum[:6])
+	return string(b[:])
 }
-
-// Format keeps every verb of fmt from showing the text.
-func (k Key) Format(f fmt.State, verb rune) {
-	if verb == 'q' {
-		fmt.Fprintf(f, "%q", k.String())
-		return
-	}
-	_, _ = f.Write([]byte(k.String()))
-}
-
-// LogValue logs the digest.
-func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
-
-// MarshalText writes the digest, so that a key in a struct does not leak into JSON. There is no way back.
-func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }

@@ -5,98 +5,151 @@ import (
 	"strings"
 )
 
-var (
-	errUnbalanced = errors.New("the quoted string has no end")
-	errEscape     = errors.New(`in a quoted string a backslash stands only before " or \`)
-	errList       = errors.New("a list of keys; send one")
-	errGarbage    = errors.New("text behind the quoted string that is no parameter")
-	errChar       = errors.New("a quoted string holds printable ASCII only")
-)
+// parseStringItem reads s as a structured-field item (RFC 9651, section 4.2.3) whose value is a string, and returns
+// the string. Its parameters must be well formed, and are dropped. s has no blanks around it.
+func parseStringItem(s string) (string, error) {
+	text, rest, err := readString(s)
+	if err != nil {
+		return "", err
+	}
+	if rest, err = skipParameters(rest); err != nil {
+		return "", err
+	}
+	switch {
+	case rest == "":
+		return text, nil
+	case strings.HasPrefix(strings.TrimLeft(rest, " \t"), ","):
+		return "", errors.New("a list: send one key")
+	}
+	return "", errors.New("something stands behind the closing quote: escape quotes inside the key with a backslash")
+}
 
-// parseString reads a structured-field item of type string (RFC 9651, 3.3.3) that begins with a quote, and drops its
-// parameters after checking their form.
-func parseString(v string) (string, error) {
+// quote writes text, printable ASCII, as a structured-field string.
+func quote(text string) string {
 	var b strings.Builder
-	i := 1
-	for ; ; i++ {
-		if i >= len(v) {
-			return "", errUnbalanced
+	b.Grow(len(text) + 8)
+	b.WriteByte('"')
+	for i := 0; i < len(text); i++ {
+		if text[i] == '"' || text[i] == '\\' {
+			b.WriteByte('\\')
 		}
-		c := v[i]
-		if c == '"' {
-			break
-		}
-		if c == '\\' {
+		b.WriteByte(text[i])
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// readString reads a string at the beginning of s, which begins with a quote.
+func readString(s string) (text, rest string, err error) {
+	var b []byte // made at the first escape
+	from := 1    // of what is not yet in b
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			if b == nil {
+				return s[1:i], s[i+1:], nil
+			}
+			return string(append(b, s[from:i]...)), s[i+1:], nil
+		case c == '\\':
+			if i+1 == len(s) || s[i+1] != '"' && s[i+1] != '\\' {
+				return "", "", errors.New(`a backslash stands before something else than " or \`)
+			}
+			b = append(b, s[from:i]...)
 			i++
-			if i >= len(v) {
-				return "", errUnbalanced
-			}
-			if c = v[i]; c != '"' && c != '\\' {
-				return "", errEscape
-			}
+			from = i
+		case c < ' ' || c > '~':
+			return "", "", errors.New("a byte that is not printable ASCII")
 		}
-		if c < 0x20 || c > 0x7e {
-			return "", errChar
-		}
-		b.WriteByte(c)
 	}
-	return b.String(), checkParameters(v[i+1:])
+	return "", "", errors.New("the closing quote is missing")
 }
 
-// checkParameters reads *( ";" *SP key [ "=" bare-item ] ).
-func checkParameters(s string) error {
-	for s = strings.TrimRight(s, " \t"); s != ""; {
-		if s[0] == ',' || strings.TrimLeft(s, " \t")[0] == ',' {
-			return errList
-		}
-		if s[0] != ';' {
-			return errGarbage
-		}
+func skipParameters(s string) (rest string, err error) {
+	for strings.HasPrefix(s, ";") {
 		s = strings.TrimLeft(s[1:], " ")
-		n := 0
-		for n < len(s) && (lower(s[n]) || s[n] == '*' || n > 0 && (digit(s[n]) || strings.IndexByte("_-.", s[n]) >= 0)) {
-			n++
+		if s == "" || !isLower(s[0]) && s[0] != '*' {
+			return "", errors.New("a parameter's name must begin with a-z or *")
 		}
-		if n == 0 {
-			return errGarbage
+		s = skipWhile(s, func(c byte) bool { return isLower(c) || isDigit(c) || strings.IndexByte("_-.*", c) >= 0 })
+		if !strings.HasPrefix(s, "=") {
+			continue // a parameter without a value is true
 		}
-		if s = s[n:]; s == "" || s[0] != '=' {
-			continue
+		var ok bool
+		if s, ok = skipBareItem(s[1:]); !ok {
+			return "", errors.New("a parameter's value is malformed")
 		}
-		n, err := bareItem(s[1:])
-		if err != nil {
-			return err
-		}
-		s = s[1+n:]
 	}
-	return nil
+	return s, nil
 }
 
-// bareItem returns the length of the value at the beginning of s. It is dropped, so only its extent matters.
-func bareItem(s string) (int, error) {
+// skipBareItem skips a parameter's value. What it means does not matter here, only where it ends.
+func skipBareItem(s string) (rest string, ok bool) {
 	if s == "" {
-		return 0, errGarbage
+		return "", false
 	}
-	if s[0] == '"' {
-		for i := 1; i < len(s); i++ {
-			switch s[i] {
-			case '\\':
-				i++
-			case '"':
-				return i + 1, nil
-			}
-		}
-		return 0, errUnbalanced
+	switch c := s[0]; {
+	case c == '"':
+		_, rest, err := readString(s)
+		return rest, err == nil
+	case isDigit(c) || c == '-':
+		return skipNumber(s, true)
+	case c == '@': // date
+		return skipNumber(s[1:], false)
+	case c == '?': // boolean
+		return s[min(2, len(s)):], len(s) > 1 && (s[1] == '0' || s[1] == '1')
+	case c == ':': // byte sequence
+		rest = skipWhile(s[1:], func(c byte) bool { return isAlpha(c) || isDigit(c) || strings.IndexByte("+/=", c) >= 0 })
+		return strings.CutPrefix(rest, ":")
+	case c == '%': // display string
+		return skipDisplayString(s[1:])
+	case isAlpha(c) || c == '*': // token
+		return skipWhile(s, func(c byte) bool { return isAlpha(c) || isDigit(c) || strings.IndexByte("!#$%&'*+-.^_`|~:/", c) >= 0 }), true
 	}
-	n := 0
-	for n < len(s) && s[n] > 0x20 && s[n] < 0x7f && s[n] != ';' && s[n] != ',' && s[n] != '"' {
-		n++
-	}
-	if n == 0 {
-		return 0, errGarbage
-	}
-	return n, nil
+	return "", false
 }
 
-func lower(c byte) bool { return 'a' <= c && c <= 'z' }
-func digit(c byte) bool { return '0' <= c && c <= '9' }
+// skipNumber skips an integer of at most 15 digits or a decimal of at most 12 and 3.
+func skipNumber(s string, decimal bool) (rest string, ok bool) {
+	s = strings.TrimPrefix(s, "-")
+	rest = skipWhile(s, isDigit)
+	whole := len(s) - len(rest)
+	if !decimal || !strings.HasPrefix(rest, ".") {
+		return rest, whole >= 1 && whole <= 15
+	}
+	end := skipWhile(rest[1:], isDigit)
+	fraction := len(rest) - 1 - len(end)
+	return end, whole >= 1 && whole <= 12 && fraction >= 1 && fraction <= 3
+}
+
+func skipDisplayString(s string) (rest string, ok bool) {
+	if s, ok = strings.CutPrefix(s, `"`); !ok {
+		return "", false
+	}
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			return s[i+1:], true
+		case c < ' ' || c > '~':
+			return "", false
+		case c == '%':
+			if i+2 >= len(s) || !isLowerHex(s[i+1]) || !isLowerHex(s[i+2]) {
+				return "", false
+			}
+			i += 2
+		}
+	}
+	return "", false
+}
+
+func skipWhile(s string, is func(byte) bool) string {
+	i := 0
+	for i < len(s) && is(s[i]) {
+		i++
+	}
+	return s[i:]
+}
+
+func isDigit(c byte) bool    { return '0' <= c && c <= '9' }
+func isLower(c byte) bool    { return 'a' <= c && c <= 'z' }
+func isAlpha(c byte) bool    { return isLower(c | 0x20) }
+func isLowerHex(c byte) bool { return isDigit(c) || 'a' <= c && c <= 'f' }
