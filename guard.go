@@ -90,6 +90,9 @@ func (g *Guard) Define(o Operation) (*Op, error) {
 	return op, nil
 }
 
+// SingleTenant reports whether calls may come without a scope.
+func (g *Guard) SingleTenant() bool { return g.opts.SingleTenant }
+
 // Close refuses new calls and waits until running attempts have ended and their results are written, or ctx ends.
 // What is then unwritten is given up: it is logged and counted, and its record lapses. It returns how many.
 func (g *Guard) Close(ctx context.Context) (givenUp int, err error) {

@@ -1,46 +1,89 @@
 package fingerprint
 
 import (
-	"net/url"
+	"bytes"
+	"encoding/binary"
 	"slices"
-	"strconv"
-	"strings"
 )
 
-// Pairs adds a query string or a URL-encoded form: the order of names does not matter, the order of the values of one
-// name does. Names in leaveOut are left out. What can't be decoded is added as bytes.
-func (h *Hasher) Pairs(name, encoded string, leaveOut []string) {
-	if encoded == "" {
-		h.part(kindPairs, name, nil)
+// pair is where one decoded name and value stand in parser.spare.
+type pair struct {
+	start, nameEnd, end int
+	bare                bool // without an equals sign
+}
+
+// pairsOf adds a form or query. Its canonical form is the number of pairs, and for each, in the order of the names'
+// bytes and as they came within one name: the name behind its length, 0 for a name without an equals sign or 1 and the
+// value behind its length.
+func pairsOf[T string | []byte](h *Hasher, kind byte, tag string, src T, leaveOut []string) {
+	s := h.take()
+	if !decodePairs(s, src) {
+		h.part(kindRaw, tag)
+		s.buf = binary.AppendUvarint(s.buf, uint64(len(src)))
+		s.buf = append(s.buf, src...)
+		s.spill()
 		return
 	}
-	type pair struct{ name, value string }
-	var pairs []pair
-	for part := range strings.SplitSeq(encoded, "&") {
-		if part == "" {
+	h.part(kind, tag)
+	s.pairs = slices.DeleteFunc(s.pairs, func(p pair) bool {
+		name := s.spare[p.start:p.nameEnd]
+		return slices.ContainsFunc(leaveOut, func(left string) bool { return left == string(name) })
+	})
+	byName := func(a, b pair) int {
+		return bytes.Compare(s.spare[a.start:a.nameEnd], s.spare[b.start:b.nameEnd])
+	}
+	if !slices.IsSortedFunc(s.pairs, byName) {
+		slices.SortStableFunc(s.pairs, byName)
+	}
+	s.buf = binary.AppendUvarint(s.buf, uint64(len(s.pairs)))
+	for _, p := range s.pairs {
+		s.buf = binary.AppendUvarint(s.buf, uint64(p.nameEnd-p.start))
+		s.buf = append(s.buf, s.spare[p.start:p.nameEnd]...)
+		if p.bare {
+			s.buf = append(s.buf, 0)
 			continue
 		}
-		rawName, rawValue, has := strings.Cut(part, "=")
-		n, err1 := url.QueryUnescape(rawName)
-		v, err2 := url.QueryUnescape(rawValue)
-		if err1 != nil || err2 != nil || strings.Contains(part, ";") {
-			h.Bytes(name, []byte(encoded))
-			return
-		}
-		if has {
-			v = "=" + v
-		}
-		if !slices.Contains(leaveOut, n) {
-			pairs = append(pairs, pair{n, v})
-		}
+		s.buf = binary.AppendUvarint(append(s.buf, 1), uint64(p.end-p.nameEnd))
+		s.buf = append(s.buf, s.spare[p.nameEnd:p.end]...)
 	}
-	slices.SortStableFunc(pairs, func(a, b pair) int { return strings.Compare(a.name, b.name) })
-	var form []byte
-	for _, p := range pairs {
-		form = strconv.AppendInt(form, int64(len(p.name)), 10)
-		form = append(append(form, ':'), p.name...)
-		form = strconv.AppendInt(form, int64(len(p.value)), 10)
-		form = append(append(form, ':'), p.value...)
+	s.spill()
+}
+
+// decodePairs decodes src into s.spare and s.pairs. It returns false for a percent sign without two hex digits.
+func decodePairs[T string | []byte](s *scratch, src T) bool {
+	s.spare, s.pairs = s.spare[:0], s.pairs[:0]
+	p := pair{bare: true}
+	for i := 0; i <= len(src); i++ {
+		if i == len(src) || src[i] == '&' {
+			if p.end = len(s.spare); p.bare {
+				p.nameEnd = p.end
+			}
+			if p.end > p.start || !p.bare { // the empty pair says nothing
+				s.pairs = append(s.pairs, p)
+			}
+			p = pair{start: p.end, bare: true}
+			continue
+		}
+		c := src[i]
+		switch {
+		case c == '=' && p.bare:
+			p.nameEnd, p.bare = len(s.spare), false
+			continue
+		case c == '+':
+			c = ' '
+		case c == '%':
+			if i+2 >= len(src) {
+				return false
+			}
+			high, ok1 := hexDigit(src[i+1])
+			low, ok2 := hexDigit(src[i+2])
+			if !ok1 || !ok2 {
+				return false
+			}
+			c = high<<4 | low
+			i += 2
+		}
+		s.spare = append(s.spare, c)
 	}
-	h.part(kindPairs, name, form)
+	return true
 }

@@ -42,3 +42,16 @@ func repeatable(r *driver.Record, now time.Time) (ok bool, why string) {
 	}
 	return true, ""
 }
+
+// Matches reports whether a scan for which wants r at now.
+func Matches(which driver.Which, r *driver.Record, now time.Time) bool {
+	switch which {
+	case driver.Lapsed:
+		return Lapsed(r, now)
+	case driver.Open:
+		return r.Status == driver.Processing
+	case driver.Unclear:
+		return r.Status == driver.Fail && r.Failure == driver.Unknown
+	}
+	return true
+}

@@ -39,25 +39,13 @@ func (s *Store) Scan(ctx context.Context, q driver.Scan) (driver.Page, error) {
 			}
 			looked++
 			page.Next = hex.EncodeToString(r.ID[:])
-			if matches(q.Which, &r, now) {
+			if state.Matches(q.Which, &r, now) {
 				page.Snapshots = append(page.Snapshots, driver.Snapshot{Record: r, Now: now})
 			}
 		}
 	}
 	page.Next = ""
 	return page, nil
-}
-
-func matches(which driver.Which, r *driver.Record, now time.Time) bool {
-	switch which {
-	case driver.Lapsed:
-		return state.Lapsed(r, now)
-	case driver.Open:
-		return r.Status == driver.Processing
-	case driver.Unclear:
-		return r.Status == driver.Fail && r.Failure == driver.Unknown
-	}
-	return true
 }
 
 // sorted returns the shard's records in the order of their IDs, without result bytes.

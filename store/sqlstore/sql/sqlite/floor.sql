@@ -1,0 +1,1 @@
+SELECT CAST(value AS INTEGER) FROM {prefix}meta WHERE name = 'fence_floor'

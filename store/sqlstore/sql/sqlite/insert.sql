@@ -1,0 +1,8 @@
+-- Follows a read in the same BEGIN IMMEDIATE that found no row; the unique key is the last word all the same.
+INSERT INTO {prefix}records (
+    namespace, tenant, caller, operation, idempotency_key,
+    status, failure, fingerprint, attempt, died, max_attempts, fence, owner,
+    lease_us, lease_until, deadline_at, on_lapse, repeatable_until, retention_us,
+    result_codec, result_meta, result, tombstone, request, error, resolution,
+    created_at, updated_at, completed_at, expires_at, id
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -1,0 +1,140 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/onceward/onceward/driver"
+)
+
+// writer is the one connection that writes. Only the leader of a group uses it.
+type writer struct {
+	store *Store
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+}
+
+// tx is an open transaction on the writer.
+type tx struct{ w *writer }
+
+// run commits a batch. One rider's error must not fail the others: after a rollback each goes alone. That is safe after
+// any error, a failed COMMIT too, because a decision that is made again is the same decision.
+func (w *writer) run(batch []*rider) {
+	if len(batch) > 1 && w.commit(batch) == nil {
+		return
+	}
+	for _, r := range batch {
+		for try := 0; ; try++ {
+			r.err = w.commit([]*rider{r})
+			if r.err == nil || try == 4 || !w.store.dialect.Busy(r.err) {
+				break
+			}
+			time.Sleep(rand.N(10 * time.Millisecond << try)) // another process writes
+		}
+		if w.store.dialect.Full(r.err) {
+			r.err = fmt.Errorf("%w: %w", driver.ErrStoreFull, r.err)
+		}
+	}
+}
+
+// commit runs the batch in one transaction. It does not obey a caller's context: a transaction is short, and its riders
+// are many.
+func (w *writer) commit(batch []*rider) (err error) {
+	ctx := context.Background()
+	if err := w.connect(ctx); err != nil {
+		return err
+	}
+	if _, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		w.discard()
+		return fmt.Errorf("onceward: begin: %w", err)
+	}
+	committed := false
+	defer func() {
+		if committed {
+			return
+		}
+		if _, rollbackErr := w.conn.ExecContext(ctx, "ROLLBACK"); rollbackErr != nil {
+			w.discard() // some errors end the transaction by themselves; a fresh connection is certain
+		}
+	}()
+	for _, r := range batch {
+		if r.err = r.work(&tx{w}); r.err != nil && !answered(r.err) {
+			return r.err
+		}
+	}
+	if _, err := w.conn.ExecContext(ctx, "COMMIT"); err != nil {
+		return fmt.Errorf("onceward: commit: %w", err)
+	}
+	committed = true
+	return nil
+}
+
+// answered reports whether err is a decision of a store call rather than a fault of the database.
+func answered(err error) bool {
+	return errors.Is(err, driver.ErrLeaseLost) || errors.Is(err, driver.ErrNotFound)
+}
+
+// connect takes a connection out of the pool for good, makes sure that it is durable, and prepares its statements.
+func (w *writer) connect(ctx context.Context) error {
+	if w.conn != nil {
+		return nil
+	}
+	conn, err := w.store.db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("onceward: the store's writer can't connect: %w", err)
+	}
+	if err := durable(ctx, conn); err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	stmts := map[string]*sql.Stmt{}
+	for _, name := range [...]string{"read", "insert", "update", "finish", "renew", "floor"} {
+		stmt, err := conn.PrepareContext(ctx, w.store.sql[name])
+		if err != nil {
+			return errors.Join(fmt.Errorf("onceward: prepare %s: %w", name, err), conn.Close())
+		}
+		stmts[name] = stmt
+	}
+	w.conn, w.stmts = conn, stmts
+	return nil
+}
+
+// discard closes the connection instead of giving it back to the pool.
+func (w *writer) discard() {
+	if w.conn == nil {
+		return
+	}
+	_ = w.conn.Raw(func(any) error { return sqldriver.ErrBadConn })
+	_ = w.conn.Close()
+	w.conn, w.stmts = nil, nil
+}
+
+func (t *tx) read(id driver.ID) (*driver.Record, time.Time, error) {
+	return scanOne(t.w.stmts["read"].QueryRowContext(context.Background(), id[:]))
+}
+
+func (t *tx) floor() (floor int64, err error) {
+	err = t.w.stmts["floor"].QueryRowContext(context.Background()).Scan(&floor)
+	return floor, err
+}
+
+func (t *tx) exec(name string, args []any) error {
+	_, err := t.w.stmts[name].ExecContext(context.Background(), args...)
+	if err != nil {
+		return fmt.Errorf("onceward: %s: %w", name, err)
+	}
+	return nil
+}
+
+func scanOne(r *sql.Row) (*driver.Record, time.Time, error) {
+	var out row
+	if err := r.Scan(append([]any{&out.now}, out.targets()...)...); err != nil {
+		return nil, time.Time{}, fmt.Errorf("onceward: read: %w", err)
+	}
+	rec, err := out.record()
+	return rec, out.clock(), err
+}
