@@ -1,0 +1,51 @@
+package oncehttp
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/onceward/onceward"
+)
+
+// Response headers of this package.
+const (
+	HeaderStatus   = "Idempotency-Status"  // executed, replayed, in_flight, mismatch, unknown, unrecorded, ignored, none, bypassed
+	HeaderReplayed = "Idempotent-Replayed" // true on a replay
+	HeaderExpires  = "Idempotency-Expires" // when the first answer is forgotten, as an HTTP date
+	HeaderOutcome  = "Onceward-Outcome"    // from the handler to us, stripped: done, final, not-done, unknown
+)
+
+// Problem is the body of an answer that is not a result (RFC 9457).
+type Problem struct {
+	Type         string         `json:"type"`
+	Title        string         `json:"title"`
+	Status       int            `json:"status"`
+	Detail       string         `json:"detail,omitempty"`
+	Code         onceward.Code  `json:"code"`
+	Retry        onceward.Retry `json:"retry"`
+	RetryAfterMS int64          `json:"retry_after_ms,omitempty"`
+}
+
+// NewProblem describes err, which should be or wrap an *onceward.Error.
+func NewProblem(code onceward.Code, retryAfter time.Duration, detail string) Problem {
+	return Problem{
+		Type: "urn:onceward:problem:" + string(code), Title: code.Text(), Status: StatusOf(code), Detail: detail,
+		Code: code, Retry: code.Retry(), RetryAfterMS: retryAfter.Milliseconds(),
+	}
+}
+
+// Write sends the problem.
+func (p Problem) Write(w http.ResponseWriter) {
+	body, _ := json.Marshal(p) // strings and numbers only
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", strconv.Itoa(len(body)+1))
+	if p.RetryAfterMS > 0 {
+		h.Set("Retry-After", strconv.FormatInt((p.RetryAfterMS+999)/1000, 10))
+	}
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(body, '\n'))
+}
