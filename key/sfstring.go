@@ -41,12 +41,12 @@ func quote(text string) string {
 
 // readString reads a string at the beginning of s, which begins with a quote.
 func readString(s string) (text, rest string, err error) {
-	var b []byte // made at the first escape
-	from := 1    // of what is not yet in b
+	var b []byte
+	from := 1 // of what is not yet in b; more than 1 behind an escape
 	for i := 1; i < len(s); i++ {
 		switch c := s[i]; {
 		case c == '"':
-			if b == nil {
+			if from == 1 {
 				return s[1:i], s[i+1:], nil
 			}
 			return string(append(b, s[from:i]...)), s[i+1:], nil
