@@ -358,6 +358,7 @@ func withBody(r *http.Request, body []byte) *http.Request {
 	}
 	c := *r
 	c.Body = io.NopCloser(bytes.NewReader(body))
+	c.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil } // for proxies
 	c.ContentLength = int64(len(body))
 	c.TransferEncoding = nil
 	if len(body) == 0 {
