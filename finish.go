@@ -22,6 +22,7 @@ func (a *Attempt) end(ctx context.Context, o driver.Outcome) (End, error) {
 	a.deadline = time.Time{} // the work is done; what remains must not run out of time
 	a.mu.Unlock()
 	if a.bypassed {
+		a.guard.emit(Event{Kind: EventFinish, Operation: a.op.policy.Name, Key: a.key, Attempt: a.number, Duration: time.Since(a.begun), Outcome: "bypassed"})
 		a.over(Decision{}, false)
 		return End{}, nil
 	}
