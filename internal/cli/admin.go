@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/janitor"
+	"github.com/onceward/onceward/observe/prom"
+)
+
+// admin is what an operator asks: is it alive, is it ready, how is it going.
+type admin struct {
+	store    *store
+	registry *prometheus.Registry
+	metrics  *prom.Metrics
+	draining atomic.Bool
+}
+
+func newAdmin(s *store) (*admin, error) {
+	a := &admin{store: s, registry: prometheus.NewRegistry()}
+	if err := a.registry.Register(collectors.NewGoCollector()); err != nil {
+		return nil, err
+	}
+	if err := a.registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})); err != nil {
+		return nil, err
+	}
+	var err error
+	a.metrics, err = prom.New(a.registry)
+	return a, err
+}
+
+func (a *admin) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", a.ready)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// ready asks the store: a gateway whose store is away refuses everything, so traffic should go elsewhere.
+func (a *admin) ready(w http.ResponseWriter, r *http.Request) {
+	if a.draining.Load() {
+		say(w, http.StatusServiceUnavailable, "draining")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := a.store.Get(ctx, driver.ID{}); err != nil && !errors.Is(err, driver.ErrNotFound) {
+		say(w, http.StatusServiceUnavailable, "the store does not answer: "+err.Error())
+		return
+	}
+	say(w, http.StatusOK, "ready")
+}
+
+func say(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text+"\n")
+}
+
+// sweep settles dead attempts at start and then at every interval, until ctx ends.
+func (a *admin) sweep(ctx context.Context, every time.Duration, log *slog.Logger) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		rep, err := janitor.Sweep(ctx, a.store, nil)
+		switch {
+		case err == nil:
+			a.metrics.Swept(rep)
+			if rep.Repeatable+rep.Unclear > 0 {
+				log.Warn("onceward settled dead attempts", slog.Int("repeatable", rep.Repeatable), slog.Int("unknown", rep.Unclear))
+			}
+		case ctx.Err() == nil:
+			log.Warn("onceward can't sweep", slog.Any("error", err))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

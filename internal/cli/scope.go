@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/onceward/onceward"
+)
+
+// parseScope reads --scope: who the caller is. The proxy in front must have authenticated what it names.
+func parseScope(text string) (func(*http.Request) (onceward.Scope, error), error) {
+	kind, name, _ := strings.Cut(text, ":")
+	switch {
+	case text == "basic:user":
+		return func(r *http.Request) (onceward.Scope, error) {
+			user, _, ok := r.BasicAuth()
+			if !ok || user == "" {
+				return onceward.Scope{}, errors.New("the request has no basic authentication")
+			}
+			return onceward.Scope{Caller: user}, nil
+		}, nil
+	case kind == "header" && strings.EqualFold(name, "Authorization"):
+		return nil, usage("--scope header:Authorization: a rotated token would be a new scope, and every retry after it a new execution; use basic:user, or a header that holds the caller's identity")
+	case kind == "header" && name != "":
+		return func(r *http.Request) (onceward.Scope, error) {
+			values := r.Header.Values(name)
+			if len(values) != 1 || strings.TrimSpace(values[0]) == "" {
+				return onceward.Scope{}, errors.New("the header " + name + " must stand there once")
+			}
+			return onceward.Scope{Caller: values[0]}, nil
+		}, nil
+	}
+	return nil, usage("--scope %q: use header:NAME or basic:user", text)
+}
