@@ -91,7 +91,7 @@ func (s *scratch) object(depth int) bool {
 			return false
 		}
 		m.nameEnd = len(s.buf)
-		if s.space(); !s.take(':') {
+		if s.space(); !s.eat(':') {
 			return false
 		}
 		left := s.enter(s.buf[m.start:m.nameEnd-1], depth)
@@ -176,19 +176,19 @@ func (s *scratch) name(m member) []byte { return s.buf[m.start : m.nameEnd-1] }
 func (p *parser) open(end byte) bool {
 	p.pos++
 	p.space()
-	return !p.take(end)
+	return !p.eat(end)
 }
 
 // next steps over what follows a member or element: a comma, or the container's end.
 func (p *parser) next(end byte) (more, ok bool) {
 	p.space()
-	if p.take(',') {
+	if p.eat(',') {
 		return true, true
 	}
-	return false, p.take(end)
+	return false, p.eat(end)
 }
 
-func (p *parser) take(c byte) bool {
+func (p *parser) eat(c byte) bool {
 	if p.pos < len(p.src) && p.src[p.pos] == c {
 		p.pos++
 		return true

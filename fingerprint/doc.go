@@ -14,7 +14,8 @@
 //     errors, something behind the value, a byte order mark, invalid UTF-8, a member twice in one object, more than 512
 //     containers in each other.
 //   - Form and query: pairs are decoded and ordered by name; the order of one name's values matters; a and a= are two
-//     things; empty pairs (a=1&&b=2) are dropped. What can't be decoded is compared as bytes.
+//     things; empty pairs (a=1&&b=2) are dropped. What can't be decoded is compared as bytes, and so is what holds a semicolon, which some take for an
+//     ampersand.
 //
 // When in doubt two requests are different: a false difference is a refusal that somebody sees, a false match would
 // answer a request with the result of another.

@@ -11,7 +11,7 @@ import (
 // sums are equal when they were made of equal parts under equal tags in one order. The zero value is ready. A Hasher
 // is for one goroutine and must not be copied.
 //
-//	var h fingerprint.Hasher
+//	h := fingerprint.New()
 //	h.Text("method", r.Method)
 //	h.JSON("body", body, nil)
 //	sum := h.Sum()
@@ -19,6 +19,9 @@ type Hasher struct {
 	_ noCopy
 	s *scratch // taken at the first part, given back by Sum
 }
+
+// New returns a Hasher. It does not allocate where it stays in the function that calls it.
+func New() *Hasher { return new(Hasher) }
 
 // Kinds of parts. What is hashed is the domain, then for each part its kind, the length of its tag and the tag, and
 // the content: self-delimiting for kinds that say so, otherwise behind its length. Lengths are unsigned varints.

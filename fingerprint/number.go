@@ -8,22 +8,22 @@ import (
 // number appends the canonical form of the number that begins at s.pos: its exact value as a whole number times a
 // power of ten. The digits have no zero at either end; an exponent of 0 is not written; zero has no sign.
 func (s *scratch) number() bool {
-	negative := s.parser.take('-')
+	negative := s.eat('-')
 	whole := s.digits()
 	if len(whole) == 0 || whole[0] == '0' && len(whole) > 1 {
 		return false
 	}
 	var fraction []byte
-	if s.parser.take('.') {
+	if s.eat('.') {
 		if fraction = s.digits(); len(fraction) == 0 {
 			return false
 		}
 	}
 	var exponent []byte
 	down := false // the exponent is negative
-	if s.parser.take('e') || s.parser.take('E') {
-		if !s.parser.take('+') {
-			down = s.parser.take('-')
+	if s.eat('e') || s.eat('E') {
+		if !s.eat('+') {
+			down = s.eat('-')
 		}
 		if exponent = s.digits(); len(exponent) == 0 {
 			return false

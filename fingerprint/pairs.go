@@ -49,7 +49,8 @@ func pairsOf[T string | []byte](h *Hasher, kind byte, tag string, src T, leaveOu
 	s.spill()
 }
 
-// decodePairs decodes src into s.spare and s.pairs. It returns false for a percent sign without two hex digits.
+// decodePairs decodes src into s.spare and s.pairs. It returns false for a percent sign without two hex digits, and for
+// a semicolon: if the receiver takes it for an ampersand, a field left out would hide others.
 func decodePairs[T string | []byte](s *scratch, src T) bool {
 	s.spare, s.pairs = s.spare[:0], s.pairs[:0]
 	p := pair{bare: true}
@@ -66,6 +67,8 @@ func decodePairs[T string | []byte](s *scratch, src T) bool {
 		}
 		c := src[i]
 		switch {
+		case c == ';':
+			return false
 		case c == '=' && p.bare:
 			p.nameEnd, p.bare = len(s.spare), false
 			continue

@@ -13,7 +13,7 @@ type Sum [33]byte
 func (s Sum) IsZero() bool { return s == Sum{} }
 
 // Version returns the version of the rules that made s, 0 for none.
-func (s Sum) Version() int { return int(s[0]) }
+func (s Sum) Version() byte { return s[0] }
 
 // String returns s in hex, version first.
 func (s Sum) String() string { return hex.EncodeToString(s[:]) }
