@@ -44,7 +44,8 @@ func (p Problem) Write(w http.ResponseWriter) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Length", strconv.Itoa(len(body)+1))
 	if p.RetryAfterMS > 0 {
-		h.Set("Retry-After", strconv.FormatInt((p.RetryAfterMS+999)/1000, 10))
+		// Rounded down, so that it never points past the end of a lease, but at least a second.
+		h.Set("Retry-After", strconv.FormatInt(max(p.RetryAfterMS/1000, 1), 10))
 	}
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(append(body, '\n'))

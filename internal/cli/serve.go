@@ -89,11 +89,11 @@ func (o *serveOptions) fill(cmd *cobra.Command) error {
 		if set("require-key") {
 			o.RequireKey = flags.RequireKey
 		}
-		if !set("lease") && o.Lease > 0 {
-			o.lease = time.Duration(o.Lease)
+		if v := o.Lease.Value(); !set("lease") && v > 0 {
+			o.lease = v
 		}
-		if !set("drain") && o.Drain > 0 {
-			o.drain = time.Duration(o.Drain)
+		if v := o.Drain.Value(); !set("drain") && v > 0 {
+			o.drain = v
 		}
 	}
 	switch {
@@ -104,7 +104,8 @@ func (o *serveOptions) fill(cmd *cobra.Command) error {
 	case !o.SingleTenant && o.Scope == "":
 		return usage("serve needs to know whose key a key is: --scope header:NAME or basic:user, or --single-tenant when all callers may share one key space")
 	}
-	return nil
+	_, _, err := parseStore(o.Store)
+	return err
 }
 
 // serve runs until ctx ends, then drains.

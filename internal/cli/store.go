@@ -27,26 +27,34 @@ const storeHelp = "store URL: sqlite:PATH or memory:"
 
 // openStore opens a store URL. create allows a missing file to be made.
 func openStore(ctx context.Context, text string, create bool) (*store, error) {
-	scheme, rest, ok := strings.Cut(text, ":")
-	if !ok {
-		return nil, usage("store %q has no scheme: known are sqlite:PATH and memory:", text)
+	scheme, path, err := parseStore(text)
+	if err != nil {
+		return nil, err
 	}
-	switch scheme {
-	case "memory":
-		if rest != "" {
-			return nil, usage("store memory: takes nothing behind the colon")
-		}
+	if scheme == "memory" {
 		return &store{memstore.New(nil), func() error { return nil }}, nil
-	case "sqlite":
-		return openSQLite(ctx, strings.TrimPrefix(rest, "//"), create)
 	}
-	return nil, usage("store scheme %q is not known: known are sqlite:PATH and memory:", scheme)
+	return openSQLite(ctx, path, create)
+}
+
+// parseStore checks a store URL without touching what it names.
+func parseStore(text string) (scheme, path string, err error) {
+	scheme, path, ok := strings.Cut(text, ":")
+	path = strings.TrimPrefix(path, "//")
+	switch {
+	case !ok:
+		err = usage("store %q has no scheme: known are sqlite:PATH and memory:", text)
+	case scheme == "memory" && path != "":
+		err = usage("store memory: takes nothing behind the colon")
+	case scheme == "sqlite" && (path == "" || path == ":memory:"):
+		err = usage("store sqlite: needs a file, such as sqlite:onceward.db; for memory use memory:")
+	case scheme != "memory" && scheme != "sqlite":
+		err = usage("store scheme %q is not known: known are sqlite:PATH and memory:", scheme)
+	}
+	return scheme, path, err
 }
 
 func openSQLite(ctx context.Context, path string, create bool) (*store, error) {
-	if path == "" || path == ":memory:" {
-		return nil, usage("store sqlite: needs a file, such as sqlite:onceward.db; for memory use memory:")
-	}
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) && !create {
 		return nil, &exitError{exitNotFound, fmt.Errorf("there is no store at %s", path)}
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -53,18 +55,24 @@ type Route struct {
 	MaxResult   int            `yaml:"max_result"`
 }
 
-// Duration is written as 30s, 24h.
-type Duration time.Duration
+// Duration is written as 30s, 24h; empty is zero. It is kept as text until it is checked, for the place of an error.
+type Duration string
 
-// UnmarshalYAML reads a duration.
-func (d *Duration) UnmarshalYAML(b []byte) error {
-	text := string(bytes.Trim(bytes.TrimSpace(b), `"'`))
-	v, err := time.ParseDuration(text)
-	if err != nil || v < 0 {
-		return fmt.Errorf("%q is not a duration: write it like 30s, 15m or 24h", text)
+// Value returns the duration; zero for what check has refused.
+func (d Duration) Value() time.Duration {
+	v, _ := d.parse()
+	return v
+}
+
+func (d Duration) parse() (time.Duration, error) {
+	if d == "" {
+		return 0, nil
 	}
-	*d = Duration(v)
-	return nil
+	v, err := time.ParseDuration(string(d))
+	if err != nil || v < 0 {
+		return 0, fmt.Errorf("%q is not a duration: write it like 30s, 15m or 24h", string(d))
+	}
+	return v, nil
 }
 
 // Load reads and checks a file. All problems of its meaning are returned at once, each as FILE:LINE:COLUMN.
@@ -87,6 +95,7 @@ func parse(path string, text []byte) (*Config, error) {
 		return nil, fmt.Errorf("config %s: %s", path, yaml.FormatError(err, false, true))
 	}
 	check := checker{path: path, file: file}
+	check.durations("$.", map[string]Duration{"lease": c.Lease, "drain": c.Drain})
 	seen := map[string]int{}
 	for i, r := range c.Routes {
 		check.route(i, &r)
@@ -119,6 +128,13 @@ func (c *checker) bad(at string, err error) {
 	c.problems = append(c.problems, fmt.Errorf("config %s: %w", place, err))
 }
 
+func (c *checker) durations(at string, fields map[string]Duration) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		_, err := fields[name].parse()
+		c.bad(at+name, err)
+	}
+}
+
 func (c *checker) route(i int, r *Route) {
 	at := func(field string) string { return fmt.Sprintf("$.routes[%d].%s", i, field) }
 	whole := fmt.Sprintf("$.routes[%d]", i)
@@ -131,12 +147,13 @@ func (c *checker) route(i int, r *Route) {
 	if r.Operation == "" {
 		c.bad(whole, errors.New("a route needs operation, the name of its work"))
 	}
+	c.durations(whole+".", map[string]Duration{"retention": r.Retention, "lease": r.Lease, "timeout": r.Timeout, "wait": r.Wait})
 	for n, text := range r.Key {
 		_, err := oncehttp.ParseKeySource(text)
 		c.bad(fmt.Sprintf("%s[%d]", at("key"), n), err)
 	}
-	for status, word := range r.OnStatus {
-		_, err := oncehttp.ParseOutcome(word)
+	for _, status := range slices.Sorted(maps.Keys(r.OnStatus)) {
+		_, err := oncehttp.ParseOutcome(r.OnStatus[status])
 		if status < 200 || status > 599 {
 			err = fmt.Errorf("%d is not a final HTTP status", status)
 		}
@@ -149,11 +166,11 @@ func (c *checker) route(i int, r *Route) {
 // operation turns the policies into the root's.
 func (r *Route) operation() (onceward.Operation, error) {
 	o := onceward.Operation{
-		Name: r.Operation, Retention: time.Duration(r.Retention), Lease: time.Duration(r.Lease),
-		Timeout: time.Duration(r.Timeout), MaxAttempts: r.MaxAttempts, Repeatable: r.Repeatable,
+		Name: r.Operation, Retention: r.Retention.Value(), Lease: r.Lease.Value(),
+		Timeout: r.Timeout.Value(), MaxAttempts: r.MaxAttempts, Repeatable: r.Repeatable,
 	}
-	if r.Wait > 0 {
-		o.OnInFlight = onceward.Wait(time.Duration(r.Wait))
+	if r.Wait.Value() > 0 {
+		o.OnInFlight = onceward.Wait(r.Wait.Value())
 	}
 	switch r.OnDuplicate {
 	case "", "return_first":
