@@ -81,6 +81,8 @@ func TestCaseB042PointersLeftOut(t *testing.T) {
 		{"elements keep their places", "/0", `[1,2]`, `[2]`, false},
 		{"no index with a leading zero", "/00", `[1]`, `[2]`, false},
 		{"index as a name", "/0", `{"0":1}`, `{"0":2}`, true},
+		{"not in the next branch", "/a/id", `{"a":{},"b":{"id":1}}`, `{"a":{},"b":{"id":2}}`, false},
+		{"not in the next element", "/0/id", `[{},{"id":1}]`, `[{},{"id":2}]`, false},
 		{"prefix of a name", "/i", `{"id":1}`, `{"id":2}`, false},
 		{"longer than the path", "/id/x", `{"id":1}`, `{"id":2}`, false},
 		{"no pointer", "id", `{"id":1}`, `{"id":2}`, false},

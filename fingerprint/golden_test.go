@@ -45,7 +45,7 @@ func TestGoldenV1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(lines) < 166 {
+	if len(lines) < 167 {
 		t.Fatalf("only %d lines", len(lines))
 	}
 	for _, line := range lines {

@@ -153,6 +153,7 @@ func TestOf(t *testing.T) {
 		{"no bytes", []byte(nil), []byte{}, true},
 		{"bytes", []byte(`{"a":1}`), []byte(`{"a": 1}`), false},
 		{"raw JSON", json.RawMessage(`{"a":1}`), json.RawMessage(` {"a": 1.0} `), true},
+		{"raw JSON that is none", json.RawMessage(`{"a":1`), json.RawMessage(`{"a": 1`), false},
 		{"bytes and raw JSON", []byte(`{"a":1}`), json.RawMessage(`{"a":1}`), false},
 		{"text", "a", "a", true},
 		{"text of invalid UTF-8", "\xfe", "\xff", false},

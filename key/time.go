@@ -37,25 +37,22 @@ func TimePrefix(text string) ([6]byte, bool) {
 }
 
 func uuidTime(text string) (prefix [6]byte, ok bool) {
-	digit := 0
+	if text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' || text[14] != '7' || hexDigit(text[19])>>2 != 2 {
+		return [6]byte{}, false
+	}
+	var ms uint64
 	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if i == 8 || i == 13 || i == 18 || i == 23 {
-			if c != '-' {
-				return [6]byte{}, false
+		d := hexDigit(text[i])
+		switch {
+		case d <= 15:
+			if i < 13 {
+				ms = ms<<4 | uint64(d)
 			}
-			continue
-		}
-		d := hexDigit(c)
-		if d > 15 || i == 14 && d != 7 || i == 19 && d>>2 != 2 {
+		case i != 8 && i != 13 && i != 18 && i != 23:
 			return [6]byte{}, false
 		}
-		if digit < 12 {
-			prefix[digit/2] = prefix[digit/2]<<4 | d
-		}
-		digit++
 	}
-	return prefix, true
+	return bigEndian(ms), true
 }
 
 func ulidTime(text string) (prefix [6]byte, ok bool) {
@@ -69,20 +66,24 @@ func ulidTime(text string) (prefix [6]byte, ok bool) {
 			ms = ms<<5 | uint64(d)
 		}
 	}
+	return bigEndian(ms), true
+}
+
+func bigEndian(ms uint64) (prefix [6]byte) {
 	for i := range prefix {
 		prefix[i] = byte(ms >> (40 - 8*i))
 	}
-	return prefix, true
+	return prefix
 }
 
 const notADigit = 0xFF
 
 func hexDigit(c byte) byte {
-	switch {
-	case isDigit(c):
-		return c - '0'
-	case 'a' <= c|0x20 && c|0x20 <= 'f':
-		return c | 0x20 - 'a' + 10
+	if d := c - '0'; d <= 9 {
+		return d
+	}
+	if d := c | 0x20 - 'a'; d <= 5 {
+		return d + 10
 	}
 	return notADigit
 }
