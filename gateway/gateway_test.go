@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -199,7 +200,7 @@ func TestDyingConnections(t *testing.T) {
 	g := newGateway(t, u.url(), onceward.Operation{}, nil)
 	paid := int64(0)
 	for i := range 100 {
-		switch a := send(t, "POST", g+"/pay", "k"+string(rune('A'+i)), strings.NewReader("x")); {
+		switch a := send(t, "POST", g+"/pay", "k"+strconv.Itoa(i), strings.NewReader("x")); {
 		case a.status == 201 && a.body == "paid":
 			paid++
 		case a.status == 502 && strings.Contains(a.body, "outcome_unknown"):
