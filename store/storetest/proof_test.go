@@ -1,0 +1,298 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/state"
+)
+
+// twisted is a right store with one behaviour changed by a twist.
+type twisted struct {
+	data *twistedData
+	skew time.Duration // of this object's own clock
+	twist
+}
+
+type twistedData struct {
+	mu      sync.Mutex
+	records map[string]*driver.Record
+	id      driver.StoreID
+}
+
+// twist changes one behaviour. The zero value changes none.
+type twist struct {
+	name   func(c *driver.Claim) string                                                      // what identifies a record
+	before func(cur *driver.Record, now time.Time)                                           // spoils what a claim reads
+	claim  func(cur, next *driver.Record, v *driver.Verdict, c *driver.Claim, now time.Time) // spoils its decision
+	renew  func(cur *driver.Record, rn *driver.Renewal, now time.Time) bool                  // grants what it should not
+	finish func(cur *driver.Record, f *driver.Finish, now time.Time) (grant, refuse bool)    // of a finish
+	stored func(r *driver.Record)                                                            // spoils what is written at a finish
+	racy   bool                                                                              // a claim reads and writes apart
+	skewed bool                                                                              // the second object has a clock of its own
+}
+
+func newTwisted(w twist) *twisted {
+	return &twisted{data: &twistedData{records: map[string]*driver.Record{}, id: driver.StoreID(newOwner())}, twist: w}
+}
+
+func (s *twisted) now() time.Time { return time.Now().UTC().Truncate(time.Microsecond).Add(s.skew) }
+
+func (s *twisted) key(c *driver.Claim) string {
+	if s.name != nil {
+		return s.name(c)
+	}
+	return string(c.ID[:])
+}
+
+// find looks a record up by its ID, whatever name it has.
+func (s *twisted) find(id driver.ID) *driver.Record {
+	for _, r := range s.data.records {
+		if r.ID == id {
+			return r
+		}
+	}
+	return nil
+}
+
+func (s *twisted) Claim(_ context.Context, c driver.Claim) (driver.Claimed, error) {
+	if err := c.Check(); err != nil {
+		return driver.Claimed{}, err
+	}
+	s.data.mu.Lock()
+	defer s.data.mu.Unlock()
+	reply := driver.Claimed{Now: s.now(), Store: s.data.id}
+	cur := s.data.records[s.key(&c)]
+	if cur != nil {
+		cp := *cur
+		cur = &cp
+		if s.before != nil {
+			s.before(cur, reply.Now)
+		}
+	}
+	var w state.Write
+	reply.Record, reply.Verdict, reply.Takeover, w = state.Claim(cur, &c, reply.Now, 0)
+	if s.claim != nil {
+		s.claim(cur, &reply.Record, &reply.Verdict, &c, reply.Now)
+	}
+	if s.racy {
+		s.data.mu.Unlock()
+		for range 50 {
+			runtime.Gosched()
+		}
+		s.data.mu.Lock()
+	}
+	if w != state.Keep {
+		r := reply.Record
+		s.data.records[s.key(&c)] = &r
+	}
+	return reply, nil
+}
+
+func (s *twisted) Renew(_ context.Context, rn driver.Renewal) error {
+	s.data.mu.Lock()
+	defer s.data.mu.Unlock()
+	cur := s.find(rn.ID)
+	next, ok := state.Renew(cur, &rn, s.now())
+	if !ok && cur != nil && s.renew != nil && s.renew(cur, &rn, s.now()) {
+		next, ok = *cur, true
+		next.LeaseUntil = s.now().Add(rn.Lease)
+	}
+	if !ok {
+		return driver.ErrLeaseLost
+	}
+	*cur = next
+	return nil
+}
+
+func (s *twisted) Finish(_ context.Context, f driver.Finish) (driver.Finished, error) {
+	if err := f.Check(); err != nil {
+		return driver.Finished{}, err
+	}
+	s.data.mu.Lock()
+	defer s.data.mu.Unlock()
+	reply := driver.Finished{Now: s.now()}
+	cur := s.find(f.Claim.ID)
+	own := f
+	if cur != nil && s.finish != nil {
+		grant, refuse := s.finish(cur, &f, reply.Now)
+		if refuse {
+			return driver.Finished{Record: *cur, Now: reply.Now}, nil
+		}
+		if grant {
+			own.Fence, own.Claim.Owner = cur.Fence, cur.Owner
+		}
+	}
+	var w state.Write
+	reply.Record, reply.Applied, w = state.Finish(cur, &own, reply.Now)
+	if s.stored != nil && w != state.Keep {
+		s.stored(&reply.Record)
+	}
+	switch w {
+	case state.Insert:
+		r := reply.Record
+		s.data.records[s.key(&f.Claim)] = &r
+	case state.Update:
+		*cur = reply.Record
+	}
+	return reply, nil
+}
+
+func (s *twisted) Settle(_ context.Context, st driver.Settlement) (driver.Settled, error) {
+	s.data.mu.Lock()
+	defer s.data.mu.Unlock()
+	cur := s.find(st.ID)
+	if cur == nil {
+		return driver.Settled{}, driver.ErrNotFound
+	}
+	reply := driver.Settled{Now: s.now()}
+	var w state.Write
+	reply.Record, reply.Applied, w = state.Settle(cur, &st, reply.Now)
+	if w == state.Update {
+		*cur = reply.Record
+	}
+	return reply, nil
+}
+
+func (s *twisted) Get(_ context.Context, id driver.ID) (driver.Snapshot, error) {
+	s.data.mu.Lock()
+	defer s.data.mu.Unlock()
+	cur := s.find(id)
+	if cur == nil {
+		return driver.Snapshot{}, driver.ErrNotFound
+	}
+	return driver.Snapshot{Record: *cur, Now: s.now()}, nil
+}
+
+func (w twist) harness() *Harness {
+	return &Harness{
+		Open: func(T) driver.Store { return newTwisted(w) },
+		Second: func(_ T, first driver.Store) driver.Store {
+			second := *first.(*twisted)
+			if w.skewed {
+				second.skew = time.Hour
+			}
+			return &second
+		},
+		Edit: func(_ T, s driver.Store, id driver.ID, change func(*driver.Record)) {
+			tw := s.(*twisted)
+			tw.data.mu.Lock()
+			defer tw.data.mu.Unlock()
+			change(tw.find(id))
+		},
+	}
+}
+
+// TestBrokenStoresAreSeen: each broken store fails exactly the case that names its fault, and passes every other.
+func TestBrokenStoresAreSeen(t *testing.T) {
+	t.Parallel()
+	for _, broken := range []struct {
+		name string
+		twist
+		fails []string
+	}{
+		{"nothing is wrong", twist{}, nil},
+		{"read, then write", twist{racy: true}, []string{"claim/one of many takes over", "claim/one of many wins", "claim/one of many wins over two store objects"}},
+		{"NULL lease means lapsed", twist{before: func(cur *driver.Record, now time.Time) {
+			if cur.Status == driver.Processing && cur.LeaseUntil.IsZero() {
+				cur.LeaseUntil = now.Add(-10 * lease)
+			}
+		}}, []string{"claim/no lease never lapses"}},
+		{"application clock", twist{skewed: true}, []string{"claim/store objects agree on the time"}},
+		{"finish ignores the fence", twist{finish: func(cur *driver.Record, f *driver.Finish, _ time.Time) (bool, bool) {
+			return cur.Owner == f.Claim.Owner, false
+		}}, []string{"finish/not with another fence"}},
+		{"finish after a takeover", twist{finish: func(cur *driver.Record, f *driver.Finish, _ time.Time) (bool, bool) {
+			return cur.Owner != f.Claim.Owner && cur.Status == driver.Processing, false
+		}}, []string{"finish/not after a takeover"}},
+		{"takeover without a new fence", twist{claim: func(cur, next *driver.Record, _ *driver.Verdict, _ *driver.Claim, _ time.Time) {
+			if cur != nil && cur.Status == driver.Processing && next.Owner != cur.Owner {
+				next.Fence = cur.Fence
+			}
+		}}, []string{"claim/a takeover has a new fence"}},
+		{"PROCESSING expires", twist{before: func(cur *driver.Record, now time.Time) {
+			if cur.Status == driver.Processing && now.Sub(cur.CreatedAt) > 5*retention && cur.Lease > retention {
+				cur.Status, cur.ExpiresAt = driver.Success, now
+			}
+		}}, []string{"claim/PROCESSING never expires"}},
+		{"scope ignored", twist{name: func(c *driver.Claim) string { return c.Operation + c.Key }}, []string{"data/scopes are apart"}},
+		{"case-folding keys", twist{name: func(c *driver.Claim) string {
+			folded := *c
+			if len(c.Key) == 3 {
+				folded.Key = strings.ToLower(c.Key)
+			}
+			id := identified(folded).ID
+			return string(id[:])
+		}}, []string{"data/keys keep their case"}},
+		{"result cut", twist{stored: func(r *driver.Record) { r.Result.Data = r.Result.Data[:min(len(r.Result.Data), 255)] }},
+			[]string{"data/results come back byte for byte"}},
+		{"renew after a lapse", twist{renew: func(cur *driver.Record, rn *driver.Renewal, _ time.Time) bool {
+			return cur.Owner == rn.Owner && cur.Fence == rn.Fence && cur.Status == driver.Processing
+		}}, []string{"renew/not after the lease"}},
+		{"a lost reply is a conflict", twist{claim: func(cur, _ *driver.Record, v *driver.Verdict, c *driver.Claim, _ time.Time) {
+			if cur != nil && cur.Owner == c.Owner && *v == driver.GotClaim {
+				*v = driver.InFlight
+			}
+		}}, []string{"claim/a lost reply is answered again"}},
+		{"late truth refused", twist{finish: func(cur *driver.Record, _ *driver.Finish, now time.Time) (bool, bool) {
+			return false, cur.Status == driver.Processing && !state.Held(cur, now)
+		}}, []string{"finish/late truth is taken when nobody came"}},
+	} {
+		t.Run(broken.name, func(t *testing.T) {
+			t.Parallel()
+			var failed []string
+			for _, c := range Cases() {
+				if text := failure1(t.Context(), c, broken.twist.harness()); text != "" {
+					failed = append(failed, c.Name)
+					t.Logf("%s: %s", c.Name, text)
+				}
+			}
+			slices.Sort(failed)
+			if !slices.Equal(failed, broken.fails) {
+				t.Errorf("failed %q, want %q", failed, broken.fails)
+			}
+		})
+	}
+}
+
+// recorder is a T that remembers the first failure.
+type recorder struct {
+	ctx  context.Context //nolint:containedctx // as a test has it
+	mu   sync.Mutex
+	text string
+}
+
+func (r *recorder) Helper()                  {}
+func (r *recorder) Cleanup(func())           {}
+func (r *recorder) Context() context.Context { return r.ctx }
+func (r *recorder) Errorf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.text == "" {
+		r.text = fmt.Sprintf(format, args...)
+	}
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// failure1 runs one case and returns how it failed, or nothing.
+func failure1(ctx context.Context, c Case, h *Harness) string {
+	r := &recorder{ctx: ctx}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Run(r, h)
+	}()
+	<-done
+	return r.text
+}
