@@ -135,5 +135,9 @@ func (s *Store) Get(ctx context.Context, id driver.ID) (driver.Snapshot, error) 
 
 // read reads outside the writer, from the last committed snapshot.
 func (s *Store) read(ctx context.Context, id driver.ID) (*driver.Record, time.Time, error) {
-	return scanOne(s.reader.QueryRowContext(ctx, id[:]))
+	rec, now, err := scanOne(s.reader.QueryRowContext(ctx, id[:]))
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // the driver says "interrupted"
+	}
+	return rec, now, err
 }

@@ -4,7 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
+	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,22 +17,81 @@ import (
 	"github.com/onceward/onceward/driver"
 	"github.com/onceward/onceward/fingerprint"
 	"github.com/onceward/onceward/store/sqlstore"
+	"github.com/onceward/onceward/store/storetest"
 )
 
 const pragmas = "?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_txlock=immediate"
 
-func openFile(tb testing.TB, path string) *sqlstore.Store {
-	tb.Helper()
+// file is a store with the database behind it.
+type file struct {
+	*sqlstore.Store
+	db   *sql.DB
+	path string
+}
+
+// openFile opens a store and closes it with the test.
+func openFile(t storetest.T, path string) *file {
+	t.Helper()
 	db, err := sql.Open("sqlite3", "file:"+path+pragmas)
 	if err != nil {
-		tb.Fatal(err)
+		t.Fatalf("%v", err)
 	}
+	db.SetMaxOpenConns(8)
 	s, err := sqlstore.Open(context.Background(), db, nil)
 	if err != nil {
-		tb.Fatal(err)
+		_ = db.Close()
+		t.Fatalf("%v", err)
 	}
-	tb.Cleanup(func() { _ = s.Close(); _ = db.Close() })
-	return s
+	t.Cleanup(func() { _ = s.Close(); _ = db.Close() })
+	return &file{s, db, path}
+}
+
+// harness keeps each store in a folder of its own.
+func harness(t *testing.T) storetest.Harness {
+	t.Helper()
+	root := t.TempDir()
+	return storetest.Harness{
+		Open: func(tt storetest.T) driver.Store {
+			dir, err := os.MkdirTemp(root, "")
+			if err != nil {
+				tt.Fatalf("%v", err)
+			}
+			return openFile(tt, filepath.Join(dir, "o.db"))
+		},
+		Second: func(tt storetest.T, first driver.Store) driver.Store { return openFile(tt, first.(*file).path) },
+		Edit: func(tt storetest.T, s driver.Store, id driver.ID, change func(*driver.Record)) {
+			tt.Helper()
+			snap, err := s.Get(tt.Context(), id)
+			if err != nil {
+				tt.Fatalf("edit: %v", err)
+			}
+			r := &snap.Record
+			change(r)
+			at := func(t time.Time) any {
+				if t.IsZero() {
+					return nil
+				}
+				return t.UTC().Format("2006-01-02 15:04:05.000000")
+			}
+			_, err = s.(*file).db.ExecContext(tt.Context(), `UPDATE onceward_records SET lease_until = ?, deadline_at = ?,
+				repeatable_until = ?, created_at = ?, updated_at = ?, completed_at = ?, expires_at = ? WHERE id = ?`,
+				at(r.LeaseUntil), at(r.DeadlineAt), at(r.RepeatableUntil), at(r.CreatedAt), at(r.UpdatedAt), at(r.CompletedAt), at(r.ExpiresAt), id[:])
+			if err != nil {
+				tt.Fatalf("edit: %v", err)
+			}
+		},
+	}
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, harness(t))
+}
+
+func TestModel(t *testing.T) {
+	t.Parallel()
+	h := harness(t)
+	storetest.Model(t, &h, uint64(time.Now().UnixNano()), storetest.Rounds(10_000))
 }
 
 func claimOf(text string) driver.Claim {
@@ -40,22 +103,146 @@ func claimOf(text string) driver.Claim {
 	return c
 }
 
-func TestSmoke(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	s := openFile(t, filepath.Join(t.TempDir(), "o.db"))
-	c := claimOf("k\x00\xff")
+// runOnce claims and finishes, as a guard does.
+func runOnce(ctx context.Context, s driver.Store, text string) error {
+	c := claimOf(text)
 	got, err := s.Claim(ctx, c)
-	if err != nil || got.Verdict != driver.GotClaim {
-		t.Fatal(got.Verdict, err)
+	if err != nil {
+		return err
 	}
-	fin, err := s.Finish(ctx, driver.Finish{Claim: c, Fence: got.Record.Fence, Attempt: 1,
-		Outcome: driver.Outcome{Status: driver.Success, Result: driver.Result{Codec: "raw", Data: []byte{}}}})
-	if err != nil || !fin.Applied {
-		t.Fatal(fin, err)
+	if got.Verdict != driver.GotClaim {
+		return errors.New("no claim")
 	}
-	again, err := s.Claim(ctx, claimOf("k\x00\xff"))
-	if err != nil || again.Verdict != driver.Done || again.Record.Result.Data == nil || again.Record.Key != c.Key {
-		t.Fatalf("%+v %v", again, err)
+	_, err = s.Finish(ctx, driver.Finish{Claim: c, Fence: got.Record.Fence, Attempt: 1,
+		Outcome: driver.Outcome{Status: driver.Success, Result: driver.Result{Codec: "raw", Data: []byte(text)}}})
+	return err
+}
+
+// TestCaseB060NullTenantIsRefusedByTheTable: uniqueness does not end where a column is NULL.
+func TestCaseB060NullTenantIsRefusedByTheTable(t *testing.T) {
+	t.Parallel()
+	f := openFile(t, filepath.Join(t.TempDir(), "o.db"))
+	if err := runOnce(t.Context(), f, "k"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.db.ExecContext(t.Context(), "UPDATE onceward_records SET tenant = NULL"); err == nil {
+		t.Fatal("the table took a NULL tenant")
+	}
+}
+
+func TestSchemaOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]error{"0": sqlstore.ErrSchemaOld, "2": sqlstore.ErrSchemaNew} {
+		path := filepath.Join(t.TempDir(), "o.db")
+		f := openFile(t, path)
+		if _, err := f.db.ExecContext(t.Context(), "UPDATE onceward_meta SET value = ? WHERE name = 'schema'", version); err != nil {
+			t.Fatal(err)
+		}
+		if version == "0" {
+			continue // an empty file has version 0 too: there is no older schema yet
+		}
+		if _, err := sqlstore.Open(t.Context(), f.db, nil); !errors.Is(err, want) {
+			t.Errorf("version %s: %v", version, err)
+		}
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte(strings.Repeat("this is no database\n", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		dsn  string
+		opts *sqlstore.Options
+		one  bool
+	}{
+		"no database":    {dsn: "file:" + text},
+		"memory":         {dsn: "file::memory:"},
+		"read only":      {dsn: "file:" + filepath.Join(dir, "no.db") + "?mode=ro"},
+		"prefix":         {dsn: "file:" + filepath.Join(dir, "p.db"), opts: &sqlstore.Options{TablePrefix: "x; DROP"}},
+		"one connection": {dsn: "file:" + filepath.Join(dir, "c.db"), one: true},
+	} {
+		db, err := sql.Open("sqlite3", c.dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.one {
+			db.SetMaxOpenConns(1)
+		}
+		if _, err := sqlstore.Open(t.Context(), db, c.opts); err == nil {
+			t.Errorf("%s was taken", name)
+		}
+		_ = db.Close()
+	}
+}
+
+// TestFullDisk: a store without room refuses, loses nothing, and goes on when there is room.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "o.db")
+	db, err := sql.Open("sqlite3", "file:"+path+"?_pragma=busy_timeout(10000)&_pragma=max_page_count(24)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sqlstore.Open(t.Context(), db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := 0
+	for ; err == nil && done < 10_000; done++ {
+		err = runOnce(t.Context(), s, strings.Repeat("k", 1+done%200)+string(rune('a'+done/200)))
+	}
+	done-- // the last one failed
+	if !errors.Is(err, driver.ErrStoreFull) {
+		t.Fatalf("after %d: %v", done, err)
+	}
+	if _, err := s.Get(t.Context(), claimOf("ka").ID); err != nil {
+		t.Fatalf("a finished record is gone: %v", err)
+	}
+	_ = s.Close()
+	_ = db.Close()
+	f := openFile(t, path)
+	if err := runOnce(t.Context(), f, "more"); err != nil {
+		t.Fatalf("with room again: %v", err)
+	}
+}
+
+// TestManyCallersAndCancelledOnes: an answered claim is there; a caller that leaves the queue gets its own error.
+func TestManyCallersAndCancelledOnes(t *testing.T) {
+	t.Parallel()
+	f := openFile(t, filepath.Join(t.TempDir(), "o.db"))
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	won := map[string]bool{}
+	for i := range 64 {
+		wg.Go(func() {
+			for n := range 5 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if i%2 == 0 {
+					go cancel()
+				}
+				c := claimOf(string(rune('a'+i)) + string(rune('a'+n)))
+				got, err := f.Claim(ctx, c)
+				cancel()
+				if err == nil && got.Verdict == driver.GotClaim {
+					mu.Lock()
+					won[c.Key] = true
+					mu.Unlock()
+				} else if err != nil && !errors.Is(err, context.Canceled) {
+					t.Errorf("%v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var rows int
+	if err := f.db.QueryRowContext(t.Context(), "SELECT count(*) FROM onceward_records").Scan(&rows); err != nil {
+		t.Fatal(err)
+	}
+	if rows < len(won) || len(won) < 160 {
+		t.Fatalf("%d rows, %d answered claims", rows, len(won))
 	}
 }

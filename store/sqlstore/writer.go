@@ -30,8 +30,11 @@ func (w *writer) run(batch []*rider) {
 	}
 	for _, r := range batch {
 		for try := 0; ; try++ {
-			r.err = w.commit([]*rider{r})
-			if r.err == nil || try == 4 || !w.store.dialect.Busy(r.err) {
+			err := w.commit([]*rider{r})
+			if err == nil {
+				break // r.err is the work's own answer
+			}
+			if r.err = err; try == 4 || !w.store.dialect.Busy(err) {
 				break
 			}
 			time.Sleep(rand.N(10 * time.Millisecond << try)) // another process writes
