@@ -26,20 +26,21 @@ func (s *Store) Claim(ctx context.Context, c driver.Claim) (driver.Claimed, erro
 			return reply, nil
 		}
 	}
+	fresh := cur == nil // as far as the snapshot knows
 	err = s.group.do(ctx, func(t *tx) error {
-		cur, now, err := t.read(c.ID)
-		if err != nil {
-			return err
-		}
-		var floor int64
-		if cur == nil {
-			if floor, err = t.floor(); err != nil {
+		reply.Now = t.now
+		if fresh {
+			reply.Record, reply.Verdict, reply.Takeover, _ = state.Claim(nil, &c, t.now, t.floor)
+			if inserted, err := t.insert(&reply.Record); inserted || err != nil {
 				return err
 			}
 		}
+		cur, err := t.read(c.ID)
+		if err != nil {
+			return err
+		}
 		var w state.Write
-		reply.Record, reply.Verdict, reply.Takeover, w = state.Claim(cur, &c, now, floor)
-		reply.Now = now
+		reply.Record, reply.Verdict, reply.Takeover, w = state.Claim(cur, &c, t.now, t.floor)
 		return t.write(&reply.Record, w, "update", updateArgs)
 	})
 	if err != nil {
@@ -48,29 +49,30 @@ func (s *Store) Claim(ctx context.Context, c driver.Claim) (driver.Claimed, erro
 	return reply, nil
 }
 
-// write applies w, an update by the statement that fits.
-func (t *tx) write(r *driver.Record, w state.Write, update string, args func(*driver.Record) []any) error {
+// write applies w, an update by the statement that fits. The row was read in this transaction.
+func (t *tx) write(r *driver.Record, w state.Write, update string, args func(*driver.Record) []any) (err error) {
 	switch w {
 	case state.Insert:
-		return t.exec("insert", insertArgs(r))
+		_, err = t.insert(r)
 	case state.Update:
-		return t.exec(update, args(r))
+		_, err = t.exec(update, args(r))
 	}
-	return nil
+	return err
 }
 
 // Renew implements driver.Store.
 func (s *Store) Renew(ctx context.Context, rn driver.Renewal) error {
 	return s.group.do(ctx, func(t *tx) error {
-		cur, now, err := t.read(rn.ID)
+		cur, err := t.read(rn.ID)
 		if err != nil {
 			return err
 		}
-		next, ok := state.Renew(cur, &rn, now)
+		next, ok := state.Renew(cur, &rn, t.now)
 		if !ok {
 			return driver.ErrLeaseLost
 		}
-		return t.exec("renew", []any{bindTime(next.LeaseUntil), bindTime(next.UpdatedAt), next.ID[:]})
+		_, err = t.exec("renew", []any{bindTime(next.LeaseUntil), bindTime(next.UpdatedAt), next.ID[:]})
+		return err
 	})
 }
 
@@ -81,13 +83,13 @@ func (s *Store) Finish(ctx context.Context, f driver.Finish) (driver.Finished, e
 	}
 	var reply driver.Finished
 	err := s.group.do(ctx, func(t *tx) error {
-		cur, now, err := t.read(f.Claim.ID)
+		cur, err := t.read(f.Claim.ID)
 		if err != nil {
 			return err
 		}
 		var w state.Write
-		reply.Record, reply.Applied, w = state.Finish(cur, &f, now)
-		reply.Now = now
+		reply.Record, reply.Applied, w = state.Finish(cur, &f, t.now)
+		reply.Now = t.now
 		return t.write(&reply.Record, w, "finish", finishArgs)
 	})
 	if err != nil {
@@ -103,7 +105,7 @@ func (s *Store) Settle(ctx context.Context, st driver.Settlement) (driver.Settle
 	}
 	var reply driver.Settled
 	err := s.group.do(ctx, func(t *tx) error {
-		cur, now, err := t.read(st.ID)
+		cur, err := t.read(st.ID)
 		if err != nil {
 			return err
 		}
@@ -111,8 +113,8 @@ func (s *Store) Settle(ctx context.Context, st driver.Settlement) (driver.Settle
 			return driver.ErrNotFound
 		}
 		var w state.Write
-		reply.Record, reply.Applied, w = state.Settle(cur, &st, now)
-		reply.Now = now
+		reply.Record, reply.Applied, w = state.Settle(cur, &st, t.now)
+		reply.Now = t.now
 		return t.write(&reply.Record, w, "update", updateArgs)
 	})
 	if err != nil {

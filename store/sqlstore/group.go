@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 )
@@ -83,6 +84,7 @@ func (g *group) lead(batch []*rider) {
 	for _, r := range batch[1:] {
 		r.turn <- nil
 	}
+	runtime.Gosched()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.waiting) == 0 {

@@ -19,8 +19,12 @@ type writer struct {
 	stmts map[string]*sql.Stmt
 }
 
-// tx is an open transaction on the writer.
-type tx struct{ w *writer }
+// tx is an open transaction on the writer, with the instant and the fence floor of its decisions.
+type tx struct {
+	w     *writer
+	now   time.Time
+	floor int64
+}
 
 // run commits a batch. One rider's error must not fail the others: after a rollback each goes alone. That is safe after
 // any error, a failed COMMIT too, because a decision that is made again is the same decision.
@@ -52,7 +56,7 @@ func (w *writer) commit(batch []*rider) (err error) {
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
-	if _, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+	if _, err := w.stmts["begin"].ExecContext(ctx); err != nil {
 		w.discard()
 		return fmt.Errorf("onceward: begin: %w", err)
 	}
@@ -65,12 +69,18 @@ func (w *writer) commit(batch []*rider) (err error) {
 			w.discard() // some errors end the transaction by themselves; a fresh connection is certain
 		}
 	}()
+	t := &tx{w: w}
+	var ms int64
+	if err := w.stmts["clock"].QueryRowContext(ctx).Scan(&ms, &t.floor); err != nil {
+		return fmt.Errorf("onceward: clock: %w", err)
+	}
+	t.now = time.UnixMilli(ms).UTC()
 	for _, r := range batch {
-		if r.err = r.work(&tx{w}); r.err != nil && !answered(r.err) {
+		if r.err = r.work(t); r.err != nil && !answered(r.err) {
 			return r.err
 		}
 	}
-	if _, err := w.conn.ExecContext(ctx, "COMMIT"); err != nil {
+	if _, err := w.stmts["commit"].ExecContext(ctx); err != nil {
 		return fmt.Errorf("onceward: commit: %w", err)
 	}
 	committed = true
@@ -95,7 +105,7 @@ func (w *writer) connect(ctx context.Context) error {
 		return errors.Join(err, conn.Close())
 	}
 	stmts := map[string]*sql.Stmt{}
-	for _, name := range [...]string{"read", "insert", "update", "finish", "renew", "floor"} {
+	for _, name := range [...]string{"read", "insert", "update", "finish", "renew", "clock", "begin", "commit"} {
 		stmt, err := conn.PrepareContext(ctx, w.store.sql[name])
 		if err != nil {
 			return errors.Join(fmt.Errorf("onceward: prepare %s: %w", name, err), conn.Close())
@@ -116,21 +126,27 @@ func (w *writer) discard() {
 	w.conn, w.stmts = nil, nil
 }
 
-func (t *tx) read(id driver.ID) (*driver.Record, time.Time, error) {
-	return scanOne(t.w.stmts["read"].QueryRowContext(context.Background(), id[:]))
+// read returns the record, nil when there is none.
+func (t *tx) read(id driver.ID) (*driver.Record, error) {
+	rec, _, err := scanOne(t.w.stmts["read"].QueryRowContext(context.Background(), id[:]))
+	return rec, err
 }
 
-func (t *tx) floor() (floor int64, err error) {
-	err = t.w.stmts["floor"].QueryRowContext(context.Background()).Scan(&floor)
-	return floor, err
+// insert reports whether there was no row.
+func (t *tx) insert(r *driver.Record) (inserted bool, err error) {
+	n, err := t.exec("insert", insertArgs(r))
+	return n == 1, err
 }
 
-func (t *tx) exec(name string, args []any) error {
-	_, err := t.w.stmts[name].ExecContext(context.Background(), args...)
-	if err != nil {
-		return fmt.Errorf("onceward: %s: %w", name, err)
+func (t *tx) exec(name string, args []any) (affected int64, err error) {
+	res, err := t.w.stmts[name].ExecContext(context.Background(), args...)
+	if err == nil {
+		affected, err = res.RowsAffected()
 	}
-	return nil
+	if err != nil {
+		return 0, fmt.Errorf("onceward: %s: %w", name, err)
+	}
+	return affected, nil
 }
 
 func scanOne(r *sql.Row) (*driver.Record, time.Time, error) {

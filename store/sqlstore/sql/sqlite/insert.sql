@@ -1,4 +1,4 @@
--- Follows a read in the same BEGIN IMMEDIATE that found no row; the unique key is the last word all the same.
+-- The unique key decides whether there is no row: one row affected is a record made, none is somebody else's record.
 INSERT INTO {prefix}records (
     namespace, tenant, caller, operation, idempotency_key,
     status, failure, fingerprint, attempt, died, max_attempts, fence, owner,
@@ -6,3 +6,4 @@ INSERT INTO {prefix}records (
     result_codec, result_meta, result, tombstone, request, error, resolution,
     created_at, updated_at, completed_at, expires_at, id
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO NOTHING

@@ -1,1 +1,0 @@
-SELECT CAST(value AS INTEGER) FROM {prefix}meta WHERE name = 'fence_floor'
