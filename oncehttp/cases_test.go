@@ -18,6 +18,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -786,9 +787,10 @@ func TestCaseB132TimeoutHandler(t *testing.T) {
 		for i, inside := range []bool{true, false} {
 			op, _ := g.Define(onceward.Operation{Name: fmt.Sprint("op", i), OnInFlight: onceward.Wait(time.Minute)})
 			once, _ := oncehttp.New(op, nil)
-			runs, release := 0, make(chan struct{})
+			var runs atomic.Int64
+			release := make(chan struct{})
 			slow := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				runs++
+				runs.Add(1)
 				<-release
 				w.WriteHeader(http.StatusCreated)
 			})
@@ -818,8 +820,8 @@ func TestCaseB132TimeoutHandler(t *testing.T) {
 					}
 				}
 			}
-			if runs != 1 {
-				t.Errorf("inside %v: ran %d times", inside, runs)
+			if runs.Load() != 1 {
+				t.Errorf("inside %v: ran %d times", inside, runs.Load())
 			}
 		}
 	})
