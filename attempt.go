@@ -2,6 +2,7 @@ package onceward
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -62,7 +63,7 @@ func (c *attemptContext) Deadline() (time.Time, bool) {
 
 func (c *attemptContext) Err() error {
 	err := c.Context.Err()
-	if err != nil && context.Cause(c.Context) == context.DeadlineExceeded {
+	if err != nil && errors.Is(context.Cause(c.Context), context.DeadlineExceeded) {
 		return context.DeadlineExceeded
 	}
 	return err

@@ -37,7 +37,7 @@ func TestStormRunsOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 60 {
 		wg.Go(func() {
-			r, err := onceward.Do(context.Background(), pay, onceward.Call{Key: k, Request: 7}, func(context.Context) (receipt, error) {
+			r, err := onceward.Do(t.Context(), pay, onceward.Call{Key: k, Request: 7}, func(context.Context) (receipt, error) {
 				runs.Add(1)
 				return receipt{"r1", 9007199254740993}, nil
 			})
@@ -50,7 +50,7 @@ func TestStormRunsOnce(t *testing.T) {
 	if runs.Load() != 1 {
 		t.Fatalf("ran %d times", runs.Load())
 	}
-	_, err = onceward.Do(context.Background(), pay, onceward.Call{Key: k, Request: 8}, func(context.Context) (receipt, error) { return receipt{}, nil })
+	_, err = onceward.Do(t.Context(), pay, onceward.Call{Key: k, Request: 8}, func(context.Context) (receipt, error) { return receipt{}, nil })
 	if !errors.Is(err, onceward.ErrMismatch) {
 		t.Fatalf("another request: %v", err)
 	}

@@ -91,7 +91,7 @@ type emptyBody struct{}
 func (emptyBody) Read([]byte) (int, error) { return 0, io.EOF }
 
 // try makes one round trip, and reports whether any byte may have been written for it.
-func try(t *http.Transport, r *http.Request) (resp *http.Response, err error, sent bool) { //nolint:revive // err is not what it is about
+func try(t *http.Transport, r *http.Request) (resp *http.Response, err error, sent bool) {
 	var mu sync.Mutex
 	var conn *countingConn
 	var before int64

@@ -57,7 +57,7 @@ func readBody(r *http.Request, limit int64, budget *Budget) (body []byte, taken 
 		budget.give(chunk - n)
 		taken -= chunk - n
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return buf.Bytes(), taken, nil
 		case err != nil:
 			return nil, taken, err

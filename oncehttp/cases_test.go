@@ -375,7 +375,7 @@ func TestCaseB028NoBodyWhereNoneBelongs(t *testing.T) {
 		for i := range 3 {
 			_, _ = io.WriteString(c, "POST /x HTTP/1.1\r\nHost: x\r\nIdempotency-Key: K\r\nContent-Length: 1\r\n\r\nx")
 			for {
-				resp, err := http.ReadResponse(br, &http.Request{Method: "POST"})
+				resp, err := http.ReadResponse(br, &http.Request{Method: "POST"}) //nolint:bodyclose // the connection is read on
 				if err != nil {
 					t.Fatalf("answer %d: %v", i, err)
 				}
@@ -679,7 +679,7 @@ func TestCaseB126AbortIsPassedOn(t *testing.T) {
 		w := httptest.NewRecorder()
 		func() {
 			defer func() {
-				if p := recover(); p != http.ErrAbortHandler { //nolint:errorlint // identity is the point
+				if p := recover(); p != http.ErrAbortHandler {
 					t.Errorf("outside came %v", p)
 				}
 			}()

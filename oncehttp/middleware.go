@@ -268,7 +268,7 @@ func (m *middleware) run(w http.ResponseWriter, r *http.Request, a *onceward.Att
 			_, _ = a.Fail(ctx, kind, errors.New("the handler panicked or left by Goexit"), onceward.Result{})
 		}
 	}()
-	m.next.ServeHTTP(rec, inner(r, ctx))
+	m.next.ServeHTTP(rec, inner(ctx, r))
 	if rec.status == 0 {
 		rec.WriteHeader(http.StatusOK)
 	}
@@ -338,7 +338,7 @@ func (m *middleware) record(ctx context.Context, a *onceward.Attempt, rec *recor
 
 // inner is the request that the handler sees: detached from the client's connection, and with a coding in
 // Accept-Encoding only where a replay to a client that can't read it could be decoded.
-func inner(r *http.Request, ctx context.Context) *http.Request {
+func inner(ctx context.Context, r *http.Request) *http.Request {
 	r = r.WithContext(ctx)
 	if lines := r.Header.Values("Accept-Encoding"); len(lines) > 0 && !(len(lines) == 1 && (lines[0] == "gzip" || lines[0] == "identity")) {
 		coding := "identity"

@@ -55,7 +55,7 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(errOut, "onceward:", err) //nolint:errcheck // there is nowhere else to say it
+	fmt.Fprintln(errOut, "onceward:", err)
 	return status(err)
 }
 

@@ -204,7 +204,7 @@ func (f *recordFlags) print(w io.Writer, list []recordView) error {
 		return nil
 	}
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(tw, "KEY\tOPERATION\tCALLER\tSTATUS\tATTEMPT\tCREATED\tEXPIRES\tNOTE") //nolint:errcheck // Flush tells
+	fmt.Fprintln(tw, "KEY\tOPERATION\tCALLER\tSTATUS\tATTEMPT\tCREATED\tEXPIRES\tNOTE")
 	for i := range list {
 		v := &list[i]
 		expires, note := "-", v.Error
@@ -222,7 +222,6 @@ func (f *recordFlags) print(w io.Writer, list []recordView) error {
 		if caller == "" {
 			caller = "-"
 		}
-		//nolint:errcheck // Flush tells
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", v.Key, v.Operation, caller, status, v.Attempt, v.Created.Format(time.DateTime), expires, note)
 	}
 	return tw.Flush()

@@ -168,7 +168,7 @@ func (r *resolveFlags) bulk(cmd *cobra.Command, f *recordFlags, s *store, o driv
 			break
 		}
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "%d records have been unknown for %v or longer\n", len(list), r.olderThan) //nolint:errcheck // a notice
+	fmt.Fprintf(cmd.ErrOrStderr(), "%d records have been unknown for %v or longer\n", len(list), r.olderThan)
 	if !r.yes {
 		if len(list) == 0 {
 			return nil

@@ -138,10 +138,9 @@ func (c *checker) durations(at string, fields map[string]Duration) {
 func (c *checker) route(i int, r *Route) {
 	at := func(field string) string { return fmt.Sprintf("$.routes[%d].%s", i, field) }
 	whole := fmt.Sprintf("$.routes[%d]", i)
-	switch {
-	case r.Match == "":
+	if r.Match == "" {
 		c.bad(whole, errors.New(`a route needs match, such as "POST /pay"`))
-	default:
+	} else {
 		c.bad(at("match"), gateway.CheckMatch(r.Match))
 	}
 	if r.Operation == "" {

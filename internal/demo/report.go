@@ -65,7 +65,7 @@ func (r *Report) OK() error {
 // Table prints the comparison for people.
 func (r *Report) Table(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 4, 3, ' ', tabwriter.AlignRight)
-	line := func(what string, v0, v3 any) { fmt.Fprintf(tw, "%s\t%v\t%v\t\n", what, v0, v3) } //nolint:errcheck // Flush tells
+	line := func(what string, v0, v3 any) { fmt.Fprintf(tw, "%s\t%v\t%v\t\n", what, v0, v3) }
 	line("", "V0 (no protection)", "V3 (Onceward)")
 	line("users", r.Users, r.Users)
 	line("users charged twice", r.V0.ChargedTwice, r.V3.ChargedTwice)

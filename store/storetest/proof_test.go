@@ -249,7 +249,7 @@ func TestBrokenStoresAreSeen(t *testing.T) {
 			t.Parallel()
 			var failed []string
 			for _, c := range Cases() {
-				if text := failure1(t.Context(), c, broken.twist.harness()); text != "" {
+				if text := failure1(t.Context(), c, broken.harness()); text != "" {
 					failed = append(failed, c.Name)
 					t.Logf("%s: %s", c.Name, text)
 				}
