@@ -65,12 +65,12 @@ func newMinimum(b *testing.B) *minimum {
 		{&m.finish, "UPDATE t SET status = 'SUCCESS', result = ? WHERE id = ?"},
 		{&m.lookup, "SELECT result FROM t WHERE id = ? AND status = 'SUCCESS'"},
 	} {
-		if *p.into, err = db.Prepare(p.text); err != nil {
+		if *p.into, err = db.Prepare(p.text); err != nil { //nolint:sqlclosecheck // closed with its database
 			b.Fatal(err)
 		}
 	}
 	b.Cleanup(func() { _ = db.Close() })
-	if err := m.once(context.Background(), "done"); err != nil {
+	if err := m.once(b.Context(), "done"); err != nil {
 		b.Fatal(err)
 	}
 	return m
@@ -96,7 +96,7 @@ func (m *minimum) replay(ctx context.Context) error {
 func compare(b *testing.B, callers int, ours func(context.Context, *file, string) error, theirs func(context.Context, *minimum, string) error) {
 	b.Helper()
 	f, m := openFile(b, filepath.Join(b.TempDir(), "o.db")), newMinimum(b)
-	ctx := context.Background()
+	ctx := b.Context()
 	if err := runOnce(ctx, f, "done"); err != nil {
 		b.Fatal(err)
 	}

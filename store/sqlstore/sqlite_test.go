@@ -52,7 +52,7 @@ func harness(t *testing.T) storetest.Harness {
 	root := t.TempDir()
 	return storetest.Harness{
 		Open: func(tt storetest.T) driver.Store {
-			dir, err := os.MkdirTemp(root, "")
+			dir, err := os.MkdirTemp(root, "") //nolint:usetesting // a folder for each store of one test
 			if err != nil {
 				tt.Fatalf("%v", err)
 			}

@@ -106,7 +106,7 @@ func (w *writer) connect(ctx context.Context) error {
 	}
 	stmts := map[string]*sql.Stmt{}
 	for _, name := range [...]string{"read", "insert", "update", "finish", "renew", "clock", "begin", "commit"} {
-		stmt, err := conn.PrepareContext(ctx, w.store.sql[name])
+		stmt, err := conn.PrepareContext(ctx, w.store.sql[name]) //nolint:sqlclosecheck // kept as long as its connection
 		if err != nil {
 			return errors.Join(fmt.Errorf("onceward: prepare %s: %w", name, err), conn.Close())
 		}
