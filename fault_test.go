@@ -150,4 +150,3 @@ func TestOpenRunsUnguarded(t *testing.T) {
 		}
 	})
 }
-

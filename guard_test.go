@@ -387,4 +387,3 @@ func TestTimeoutCancelsTheWork(t *testing.T) {
 		d.ledger.WantOnce(t, "K")
 	})
 }
-
