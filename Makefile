@@ -26,9 +26,8 @@ test/long: ## The same tests with the long counts (10^5 random operations on eac
 	@ONCEWARD_LONG=1 TIMEOUT=$${TIMEOUT:-60m} scripts/test
 
 .PHONY: bench
-bench: ## Side by side with the hand-written minimum on the same store; BENCH=regexp, COUNT=6
-	@test -f bench/go.mod || { echo "onceward: there is no bench/go.mod to run" >&2; exit 1; }
-	@cd bench && $(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -timeout 60m -count $(or $(COUNT),1) ./...
+bench: ## Side by side with the hand-written minimum on the same store, ratios as x; BENCH=regexp, BENCHTIME=2s, COUNT=3
+	@$(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -benchtime $(or $(BENCHTIME),2s) -timeout 60m -count $(or $(COUNT),1) . ./store/memstore ./store/sqlstore ./oncehttp ./gateway
 
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME=30s each; FUZZ=regexp for some

@@ -3,6 +3,7 @@ package onceward
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -154,8 +155,10 @@ func (a *Attempt) Fail(ctx context.Context, kind driver.Failure, cause error, re
 // Infer returns what err means under the operation's OnError policy.
 func (a *Attempt) Infer(err error) driver.Failure { return infer(&a.op.policy, err) }
 
-// cut shortens text to n bytes at the start of a rune, and replaces what is not UTF-8.
+// cut shortens text to n bytes at the start of a rune, and replaces what a text column does not take: what is not
+// UTF-8, and NUL.
 func cut(text string, n int) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 	if len(text) > n {
 		for n > 0 && !utf8.RuneStart(text[n]) {
 			n--

@@ -117,6 +117,7 @@ func (g *Guard) lead(ctx context.Context, in *intent, f *flight) (d Decision, ag
 		if d.Kind != KindInFlight || left <= 0 || !g.waiters.enter() {
 			break
 		}
+		g.flights.elsewhere(f, time.Now().Add(d.RetryAfter))
 		err = pause(ctx, min(left, wait), nil)
 		g.waiters.leave()
 		if err != nil {

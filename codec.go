@@ -27,8 +27,15 @@ type JSON struct{}
 // Name returns "json".
 func (JSON) Name() string { return "json" }
 
-// Encode marshals v.
-func (JSON) Encode(v any) ([]byte, error) { return json.Marshal(v) }
+// Encode marshals v as encoding/json marshals a pointer to it, so that marshalers with pointer receivers are heard.
+func (JSON) Encode(v any) ([]byte, error) {
+	if v == nil {
+		return []byte("null"), nil
+	}
+	p := reflect.New(reflect.TypeOf(v))
+	p.Elem().Set(reflect.ValueOf(v))
+	return json.Marshal(p.Interface())
+}
 
 // Decode unmarshals data, which must be one JSON value.
 func (JSON) Decode(data []byte, into any) error {
@@ -45,10 +52,11 @@ func (JSON) Decode(data []byte, into any) error {
 
 // Check refuses types that JSON can't bring back: channels, functions, interfaces with methods, and struct fields
 // that are dropped (unexported, `json:"-"`, or hidden by another of the same name) unless they carry the tag
-// `onceward:"drop"`. Types with their own marshaler are trusted.
-func (JSON) Check(t reflect.Type) error { return checkJSON(t, t.String(), map[reflect.Type]bool{}) }
+// `onceward:"drop"`. Types with their own marshaler are trusted, also when they have it from a type they embed.
+func (JSON) Check(t reflect.Type) error { return (&lossy{}).value(t, t.String(), true) }
 
-// Raw is the codec for results that are bytes already: []byte and string pass through.
+// Raw is the codec for results that are bytes already: []byte and string pass through. The bytes are not copied on
+// every path: write to them neither after the work returned them nor after a replay.
 type Raw struct{}
 
 // Name returns "raw".

@@ -27,8 +27,8 @@ import (
 // A panic or Goexit of fn passes through, after its outcome was recorded as unknown (retryable when Repeatable).
 func Do[T any](ctx context.Context, op *Op, call Call, fn func(context.Context) (T, error)) (T, error) {
 	var zero T
-	if op == nil {
-		return zero, errors.New("onceward: Do needs an operation that a guard defined")
+	if op == nil || op.guard == nil || fn == nil {
+		return zero, errors.New("onceward: Do needs an operation that a guard defined, and a function")
 	}
 	if err := op.checkType(reflect.TypeFor[T]()); err != nil {
 		return zero, err
@@ -48,9 +48,9 @@ func Do[T any](ctx context.Context, op *Op, call Call, fn func(context.Context) 
 
 func run[T any](ctx context.Context, a *Attempt, info *Info, fn func(context.Context) (T, error)) (T, error) {
 	var zero T
-	returned := false
+	ended := false
 	defer func() {
-		if !returned { // a panic or Goexit, which goes on: recovering would lose its value and stack
+		if !ended { // a panic or Goexit, which goes on: recovering would lose its value and stack
 			kind := driver.Unknown
 			if a.op.policy.Repeatable {
 				kind = driver.Retryable
@@ -59,14 +59,20 @@ func run[T any](ctx context.Context, a *Attempt, info *Info, fn func(context.Con
 			end.inform(info)
 		}
 	}()
-	v, err := fn(a.Context())
-	returned = true
-	if err != nil {
-		return zero, runFailed(ctx, a, info, err)
-	}
 	codec := a.op.policy.Codec
+	v, err := fn(a.Context())
+	if err != nil {
+		end, err := runFailed(ctx, a, err)
+		ended = true
+		end.inform(info)
+		if end.Superseded && end.Decision.Kind == KindReplay {
+			return decode[T](codec, end.Decision.Result)
+		}
+		return zero, err
+	}
 	result, encodeErr := encode(codec, v)
 	end, endErr := a.Succeed(ctx, result)
+	ended = true
 	end.inform(info)
 	switch {
 	case endErr != nil:
@@ -86,25 +92,23 @@ func run[T any](ctx context.Context, a *Attempt, info *Info, fn func(context.Con
 	return back, nil
 }
 
-func runFailed(ctx context.Context, a *Attempt, info *Info, err error) error {
+// runFailed ends the attempt with err, and returns what the caller gets for it.
+func runFailed(ctx context.Context, a *Attempt, err error) (End, error) {
 	kind := a.Infer(err)
 	end, endErr := a.Fail(ctx, kind, err, Result{})
-	end.inform(info)
 	switch {
 	case endErr != nil:
-		return errors.Join(err, endErr)
-	case end.Superseded && end.Decision.Kind != KindReplay:
-		return fmt.Errorf("%w (this attempt: %w)", end.Decision.Err(), err)
+		return end, errors.Join(err, endErr)
 	case end.Superseded:
-		return &Error{Code: CodeSuperseded, Cause: err, Detail: "another attempt has finished the work: ask again for its result"}
+		return end, fmt.Errorf("%w (this attempt: %w)", end.Decision.Err(), err)
 	}
 	switch kind {
 	case driver.Final:
-		return &FinalError{Text: cut(err.Error(), driver.MaxError), Cause: err}
+		return end, &FinalError{Text: cut(err.Error(), driver.MaxError), Cause: err}
 	case driver.Unknown:
-		return &Error{Code: CodeOutcomeUnknown, RetryAfter: unknownRetry, Cause: err}
+		return end, &Error{Code: CodeOutcomeUnknown, RetryAfter: unknownRetry, Cause: err}
 	}
-	return err
+	return end, err
 }
 
 func (e *End) inform(info *Info) {

@@ -92,7 +92,7 @@ func (a *Attempt) over(answer Decision, share bool) {
 	a.guard.leave()
 }
 
-// pending bounds the results that wait in the background to be written.
+// pending bounds what waits in the background for the store, and gives it up together.
 type pending struct {
 	mu       sync.Mutex
 	n        int
@@ -208,14 +208,14 @@ func (a *Attempt) giveUp(last error) {
 // giveBack makes sure, in the background, that a claim which may have been made but was never run under is not left
 // to lapse into an unknown outcome. It is a courtesy: what it can't do, the lapse does.
 func (g *Guard) giveBack(a *Attempt) {
-	if !g.pending.enter(0) {
+	if !g.returns.enter(0) {
 		g.leave()
 		return
 	}
 	go func() {
 		defer g.leave()
-		defer g.pending.leave(0, false)
-		ctx, cancel := g.pending.background()
+		defer g.returns.leave(0, false)
+		ctx, cancel := g.returns.background()
 		defer cancel()
 		for try := 0; try < 60 && pause(ctx, backoff(try), nil) == nil; try++ {
 			one, done := context.WithTimeout(ctx, g.opts.StoreTimeout)

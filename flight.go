@@ -14,6 +14,8 @@ import (
 //
 //	claiming ──▶ running ──▶ over
 //	    └────────────────────▲
+//
+// While another process has the key, the flight is running without an attempt and its leader asks for all who wait.
 type flight struct {
 	id    driver.ID
 	sum   fingerprint.Sum
@@ -23,8 +25,9 @@ type flight struct {
 	over    chan struct{} // closed at the end; made by the first who waits
 	waiting int           // of the key's 64
 
-	attempt *Attempt // running
-	answer  Decision // over: what followers get, when share
+	attempt *Attempt  // running here
+	until   time.Time // running elsewhere: when that claim ends, as last heard
+	answer  Decision  // over: what followers get, when share
 	err     error
 	share   bool
 }
@@ -70,14 +73,34 @@ func (fs *flights) board(id driver.ID, sum fingerprint.Sum) (f *flight, leads bo
 	return f, true
 }
 
-// takeOff moves the flight from claiming to running.
+// takeOff moves the flight to running here.
 func (fs *flights) takeOff(f *flight, a *Attempt) {
 	_, unlock := fs.lock(f.id)
 	defer unlock()
-	f.phase, f.attempt = running, a
-	if f.claimed != nil {
+	if f.phase == running {
+		f.waiting-- // its leader waited for another process
+	}
+	f.run()
+	f.attempt = a
+}
+
+// elsewhere moves the flight to running in another process. Its leader is the first who waits.
+func (fs *flights) elsewhere(f *flight, until time.Time) {
+	_, unlock := fs.lock(f.id)
+	defer unlock()
+	if f.phase == claiming {
+		f.waiting++
+	}
+	f.run()
+	f.until = until
+}
+
+// run ends claiming. Callers hold the lock.
+func (f *flight) run() {
+	if f.phase == claiming && f.claimed != nil {
 		close(f.claimed)
 	}
+	f.phase = running
 }
 
 // land ends the flight. With share, followers of the same fingerprint get answer and err; otherwise they begin anew.
@@ -105,7 +128,7 @@ func (fs *flights) land(f *flight, answer Decision, err error, share bool) {
 type look struct {
 	phase   phase
 	sameSum bool
-	until   time.Time     // running: when the local claim ends
+	until   time.Time     // running: when the claim ends, as far as this process knows
 	changed chan struct{} // claiming: closed when that ends; running: closed at the end, with wait
 	answer  Decision
 	err     error
@@ -128,7 +151,10 @@ func (fs *flights) look(f *flight, sum fingerprint.Sum, wait bool) look {
 		}
 		l.changed = f.claimed
 	case running:
-		l.until = f.attempt.validUntil()
+		l.until = f.until
+		if f.attempt != nil {
+			l.until = f.attempt.validUntil()
+		}
 		if wait && l.sameSum {
 			if l.full = f.waiting >= maxWaitersPerKey; l.full {
 				break

@@ -11,12 +11,13 @@ import (
 	"github.com/onceward/onceward/driver"
 )
 
-// Guard runs operations under their policies over one store. Safe for concurrent use.
+// Guard runs operations under their policies over one store. Made by New. Safe for concurrent use.
 type Guard struct {
 	store   driver.Store
 	opts    Options
 	flights flights
-	pending pending
+	pending pending // results to be written
+	returns pending // claims to be given back; apart, so that a courtesy never takes a result's place
 	waiters waiters
 
 	mu     sync.Mutex
@@ -71,11 +72,15 @@ func New(store driver.Store, opts *Options) (*Guard, error) {
 	}
 	g.flights.init()
 	g.pending.init(o.MaxUnrecorded, o.MaxUnrecordedBytes)
+	g.returns.init(o.MaxUnrecorded, 0)
 	return g, nil
 }
 
 // Define validates and registers an operation. A name is defined once.
 func (g *Guard) Define(o Operation) (*Op, error) {
+	if g.store == nil {
+		return nil, errors.New("onceward: the guard has no store: make guards with New")
+	}
 	policy, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -110,9 +115,14 @@ func (g *Guard) Close(ctx context.Context) (givenUp int, err error) {
 	select {
 	case <-idle:
 	case <-ctx.Done():
-		err = fmt.Errorf("onceward: closed with attempts unfinished: %w", context.Cause(ctx))
+		select {
+		case <-idle: // both are true: nothing was unfinished
+		default:
+			err = fmt.Errorf("onceward: closed with attempts unfinished: %w", context.Cause(ctx))
+		}
 	}
 	givenUp = g.pending.close()
+	g.returns.close()
 	g.flights.abandon()
 	return givenUp, err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -15,12 +16,31 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// checkJSON walks a type and returns the first place where JSON would lose something. at names the place.
-func checkJSON(t reflect.Type, at string, seen map[reflect.Type]bool) error {
-	if seen[t] || hasMarshaler(t) {
+// lossy walks a type and finds the first place where JSON would lose something.
+type lossy struct {
+	seen map[spot]bool
+}
+
+// spot is a type and whether its values can be addressed: a marshaler with a pointer receiver is heard only then.
+type spot struct {
+	t    reflect.Type
+	addr bool
+}
+
+// value checks a type; at names the place.
+func (l *lossy) value(t reflect.Type, at string, addr bool) error {
+	if l.seen[spot{t, addr}] {
 		return nil
 	}
-	seen[t] = true
+	if l.seen == nil {
+		l.seen = map[spot]bool{}
+	}
+	l.seen[spot{t, addr}] = true
+	if trusted, why := ownMarshaler(t, addr); trusted {
+		return nil
+	} else if why != "" {
+		return fmt.Errorf("%s (%v) %s", at, t, why)
+	}
 	switch t.Kind() {
 	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
 		return fmt.Errorf("%s is a %v, which JSON can't hold", at, t.Kind())
@@ -28,24 +48,28 @@ func checkJSON(t reflect.Type, at string, seen map[reflect.Type]bool) error {
 		if t.NumMethod() > 0 {
 			return fmt.Errorf("%s is the interface %v, which can't be decoded", at, t)
 		}
-	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return checkJSON(t.Elem(), at+"[]", seen)
+	case reflect.Pointer, reflect.Slice:
+		return l.value(t.Elem(), at+"[]", true)
+	case reflect.Array:
+		return l.value(t.Elem(), at+"[]", addr)
 	case reflect.Map:
 		switch k := t.Key(); {
-		case k.Kind() == reflect.String, k.Kind() >= reflect.Int && k.Kind() <= reflect.Uintptr:
 		case k.Implements(textMarshaler) && reflect.PointerTo(k).Implements(textUnmarshaler):
+		case k.Kind() == reflect.String, k.Kind() >= reflect.Int && k.Kind() <= reflect.Uintptr:
 		default:
 			return fmt.Errorf("%s has keys of type %v, which JSON can't hold", at, k)
 		}
-		return checkJSON(t.Elem(), at+"[]", seen)
+		return l.value(t.Elem(), at+"[]", false)
 	case reflect.Struct:
-		return checkFields(t, at, map[string]string{}, seen)
+		return l.fields(t, at, addr, map[string]string{}, nil)
 	}
 	return nil
 }
 
-// checkFields checks a struct. names holds the JSON names that the struct it is embedded in already has.
-func checkFields(t reflect.Type, at string, names map[string]string, seen map[reflect.Type]bool) error {
+// fields checks a struct. names holds the JSON names that the struct it is embedded in already has, outer the structs
+// on the way to it.
+func (l *lossy) fields(t reflect.Type, at string, addr bool, names map[string]string, outer []reflect.Type) error {
+	outer = append(outer, t)
 	for i := range t.NumField() {
 		f := t.Field(i)
 		place := at + "." + f.Name
@@ -54,17 +78,19 @@ func checkFields(t reflect.Type, at string, names map[string]string, seen map[re
 		}
 		tag := f.Tag.Get("json")
 		name, _, _ := strings.Cut(tag, ",")
-		embedded := f.Anonymous && name == ""
-		if embedded {
-			inner := f.Type
+		if f.Anonymous && name == "" {
+			inner, addr := f.Type, addr
 			if inner.Kind() == reflect.Pointer {
-				inner = inner.Elem()
+				inner, addr = inner.Elem(), true
 				if !f.IsExported() {
 					return fmt.Errorf("%s embeds a pointer to an unexported struct, which JSON can't decode", place)
 				}
 			}
-			if inner.Kind() == reflect.Struct && !hasMarshaler(f.Type) {
-				if err := checkFields(inner, place, names, seen); err != nil {
+			if inner.Kind() == reflect.Struct { // JSON takes it apart, whatever methods it has
+				if slices.Contains(outer, inner) {
+					return fmt.Errorf("%s embeds the struct that it is in, and JSON drops that", place)
+				}
+				if err := l.fields(inner, place, addr, names, outer); err != nil {
 					return err
 				}
 				continue
@@ -76,21 +102,38 @@ func checkFields(t reflect.Type, at string, names map[string]string, seen map[re
 		if name == "" {
 			name = f.Name
 		}
-		folded := strings.ToLower(name) // decoding ignores case
-		if other, taken := names[folded]; taken {
+		if other, taken := names[name]; taken {
 			return fmt.Errorf("%s and %s have the same JSON name %q, so one of them is lost", other, place, name)
 		}
-		names[folded] = place
-		if err := checkJSON(f.Type, place, seen); err != nil {
+		names[name] = place
+		if err := l.value(f.Type, place, addr); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hasMarshaler reports whether t goes both ways by methods of its own.
-func hasMarshaler(t reflect.Type) bool {
+// ownMarshaler reports whether t goes both ways by methods of its own, and what is wrong when it goes one way only.
+// What is decoded into can always be addressed.
+func ownMarshaler(t reflect.Type, addr bool) (trusted bool, why string) {
 	p := reflect.PointerTo(t)
-	return (t.Implements(jsonMarshaler) || p.Implements(jsonMarshaler)) && (p.Implements(jsonUnmarshaler) || t.Implements(jsonUnmarshaler)) ||
-		(t.Implements(textMarshaler) || p.Implements(textMarshaler)) && (p.Implements(textUnmarshaler) || t.Implements(textUnmarshaler))
+	out := t
+	if addr {
+		out = p
+	}
+	switch {
+	case out.Implements(jsonMarshaler) && p.Implements(jsonUnmarshaler):
+		return true, ""
+	case out.Implements(jsonMarshaler):
+		return false, "has MarshalJSON and no UnmarshalJSON"
+	case p.Implements(jsonMarshaler):
+		return false, "has a MarshalJSON on its pointer, which JSON does not call in a map: make it a map of pointers"
+	case out.Implements(textMarshaler) && p.Implements(textUnmarshaler):
+		return true, ""
+	case out.Implements(textMarshaler):
+		return false, "has MarshalText and no UnmarshalText"
+	case p.Implements(textMarshaler):
+		return false, "has a MarshalText on its pointer, which JSON does not call in a map: make it a map of pointers"
+	}
+	return false, ""
 }

@@ -2,104 +2,59 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"sync"
-	"time"
 )
 
-// entry is one effect that a service had.
+// entry is one effect: a charge, an order row, an SMS, points.
 type entry struct {
 	ID     string `json:"id"`
 	User   int    `json:"user"`
-	Amount int64  `json:"amount,omitempty"` // minor units
-	Key    string `json:"key,omitempty"`    // as the caller sent it; these services do not look at it
+	Amount int64  `json:"amount"`        // minor units
+	Key    string `json:"key,omitempty"` // as the caller sent it; empty: the caller sent none
 }
 
-// service is an HTTP service with a ledger: POST has the effect and answers after its delay, GET /ledger lists all. It
-// does what it is told as often as it is told: that is the point.
-type service struct {
-	name  string
-	delay time.Duration
-	url   string
-	srv   *http.Server
-	done  chan struct{}
+// ledger is the truth about one kind of effect. GET lists it.
+type ledger struct {
+	name string
 
-	mu   sync.Mutex
-	rows []entry
+	mu    sync.Mutex
+	rows  []entry
+	byKey map[string]int // index in rows
 }
 
-func startService(ctx context.Context, name string, delay time.Duration) (*service, error) {
-	s := &service{name: name, delay: delay}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /", s.post)
-	mux.HandleFunc("GET /ledger", s.list)
-	var err error
-	s.srv, s.url, s.done, err = listen(ctx, mux)
-	return s, err
-}
+func newLedger(name string) *ledger { return &ledger{name: name, byKey: map[string]int{}} }
 
-func (s *service) post(w http.ResponseWriter, r *http.Request) {
-	var e entry
-	if err := json.NewDecoder(r.Body).Decode(&e); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+// enter writes an entry and returns it with its id. A key that was there before gets its first entry; without a key
+// nobody can tell a repetition from a second purchase, so every entry is a new one.
+func (l *ledger) enter(e entry) entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at, ok := l.byKey[e.Key]; ok {
+		return l.rows[at]
 	}
-	e.Key = r.Header.Get("Idempotency-Key")
-	s.mu.Lock()
-	e.ID = s.name + "-" + strconv.Itoa(len(s.rows)+1)
-	s.rows = append(s.rows, e)
-	s.mu.Unlock()
-	timer := time.NewTimer(s.delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-r.Context().Done():
-		return // the caller is gone; the effect stays
+	if e.Key != "" {
+		l.byKey[e.Key] = len(l.rows)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(e)
+	e.ID = l.name + "-" + strconv.Itoa(len(l.rows)+1)
+	l.rows = append(l.rows, e)
+	return e
 }
 
-func (s *service) list(w http.ResponseWriter, _ *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(s.rows)
+func (l *ledger) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	l.mu.Lock()
+	rows := l.rows[:len(l.rows):len(l.rows)] // entries are never changed
+	l.mu.Unlock()
+	answer(w, http.StatusOK, rows)
 }
 
-// stop waits for what the service is doing.
-func (s *service) stop(ctx context.Context) error { return stop(ctx, s.srv, s.done) }
-
-// listen serves h on a free loopback port.
-func listen(ctx context.Context, h http.Handler) (srv *http.Server, url string, done chan struct{}, err error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+// readLedger reads a ledger over HTTP.
+func readLedger(ctx context.Context, client *http.Client, url string) (rows []entry, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return nil, "", nil, fmt.Errorf("demo: %w", err)
+		return nil, err
 	}
-	srv = &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
-	done = make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = srv.Serve(l) // returns at stop
-	}()
-	return srv, "http://" + l.Addr().String(), done, nil
-}
-
-func stop(ctx context.Context, srv *http.Server, done chan struct{}) error {
-	err := srv.Shutdown(ctx)
-	if err != nil {
-		_ = srv.Close()
-	}
-	<-done
-	return err
-}
-
-// ledger reads a service's ledger over HTTP.
-func ledger(ctx context.Context, client *http.Client, url string) (rows []entry, err error) {
-	err = call(ctx, client, http.MethodGet, url+"/ledger", "", nil, &rows)
+	_, err = exchange(client, r, &rows)
 	return rows, err
 }

@@ -19,45 +19,58 @@ type Report struct {
 
 // Side is what one version did. Effects are from the ledgers of the services, answers from the clients.
 type Side struct {
-	Charges        int           `json:"charges"`
-	ChargedTwice   int           `json:"users_charged_twice"` // or more often
-	Overcharged    int64         `json:"amount_overcharged"`  // minor units
-	Orders         int           `json:"order_rows"`
-	SMS            int           `json:"sms"`
-	Points         int           `json:"points"`
-	Succeeded      int           `json:"success_answers"` // clients that saw one
-	Receipts       int           `json:"receipts"`        // different ones
-	Mixed          int           `json:"clients_with_several_receipts"`
-	Lost           int           `json:"answers_not_waited_for"`
-	Replayed       int           `json:"answers_replayed"`
-	Took           time.Duration `json:"took_ns"`
-	failed         []error
-	chargedNothing int
+	ChargedTwice int   `json:"users_charged_twice"` // or more often
+	Overcharged  int64 `json:"amount_overcharged"`  // minor units
+	Charges      int   `json:"charges"`
+	WithKey      int   `json:"charges_with_idempotency_key"`
+	Orders       int   `json:"order_rows"`
+	SMS          int   `json:"sms"`
+	Points       int   `json:"points"`
+	NotOnce      int   `json:"users_without_exactly_one_of_each"`
+
+	Succeeded    int `json:"success_answers"`            // clients that saw one
+	Receipts     int `json:"receipts"`                   // different ones, over all clients
+	MostReceipts int `json:"most_receipts_of_a_client"`  // different ones
+	Open         int `json:"outcomes_left_open"`         // clicks whose answer was not waited for
+	ByReplay     int `json:"open_settled_by_replay"`     // the retry got the first answer
+	ByRunning    int `json:"open_settled_by_running"`    // the click had not begun the work, so the retry did it
+	NeverSettled int `json:"open_never_settled"`         // no way to ask
+	Replayed     int `json:"answers_replayed"`           // third clicks among them
+	SentAway     int `json:"answers_to_come_back_later"` // 409 and 5xx
+
+	Took    time.Duration `json:"took_ns"`
+	Failure string        `json:"failure,omitempty"` // of the first client that saw no success
 }
 
-// OK returns nil when the accident happened without Onceward and did not happen with it.
+// OK returns nil when the accident happened without Onceward and did not happen with it, otherwise every difference.
 func (r *Report) OK() error {
 	var problems []error
+	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if r.V0.ChargedTwice == 0 {
-		problems = append(problems, errors.New("without protection nobody was charged twice: the accident did not happen, so nothing is shown (raise --users)"))
+		bad("demo: without protection nobody was charged twice: the accident did not happen, so nothing is shown (raise --users)")
 	}
 	for _, c := range []struct {
 		what string
 		n    int
 	}{
 		{"charges", r.V3.Charges}, {"order rows", r.V3.Orders}, {"SMS", r.V3.SMS}, {"points", r.V3.Points},
-		{"success answers", r.V3.Succeeded}, {"receipts", r.V3.Receipts},
+		{"success answers", r.V3.Succeeded}, {"different receipts", r.V3.Receipts},
 	} {
 		if c.n != r.Users {
-			problems = append(problems, fmt.Errorf("with Onceward there are %d %s for %d users", c.n, c.what, r.Users))
+			bad("demo: with Onceward there are %d %s for %d users", c.n, c.what, r.Users)
 		}
 	}
-	if r.V3.ChargedTwice > 0 || r.V3.Mixed > 0 || r.V3.chargedNothing > 0 {
-		problems = append(problems, fmt.Errorf("with Onceward %d users were charged twice, %d were charged nothing, %d saw several receipts",
-			r.V3.ChargedTwice, r.V3.chargedNothing, r.V3.Mixed))
+	if r.V3.ChargedTwice > 0 || r.V3.NotOnce > 0 {
+		bad("demo: with Onceward %d users were charged twice, and %d have not exactly one of each effect", r.V3.ChargedTwice, r.V3.NotOnce)
 	}
-	if len(r.V3.failed) > 0 {
-		problems = append(problems, r.V3.failed[0])
+	if r.V3.MostReceipts != 1 {
+		bad("demo: with Onceward a client saw %d different receipts", r.V3.MostReceipts)
+	}
+	if r.V3.NeverSettled > 0 {
+		bad("demo: with Onceward %d outcomes stayed open", r.V3.NeverSettled)
+	}
+	if r.V3.Failure != "" {
+		problems = append(problems, errors.New(r.V3.Failure))
 	}
 	return errors.Join(problems...)
 }
@@ -71,24 +84,36 @@ func (r *Report) Table(w io.Writer) error {
 	line("users charged twice", r.V0.ChargedTwice, r.V3.ChargedTwice)
 	line("amount overcharged", yuan(r.V0.Overcharged), yuan(r.V3.Overcharged))
 	line("charges at the bank", r.V0.Charges, r.V3.Charges)
+	line("sent with a key", sent(r.V0.WithKey), sent(r.V3.WithKey))
 	line("order rows", r.V0.Orders, r.V3.Orders)
 	line("SMS", r.V0.SMS, r.V3.SMS)
 	line("points credited", r.V0.Points, r.V3.Points)
 	line("clients that saw success", r.V0.Succeeded, r.V3.Succeeded)
 	line("different receipts", r.V0.Receipts, r.V3.Receipts)
-	line("answers not waited for", r.V0.Lost, r.V3.Lost)
-	line("replays of the first answer", r.V0.Replayed, r.V3.Replayed)
+	line("most for one client", r.V0.MostReceipts, r.V3.MostReceipts)
+	line("outcomes left open", r.V0.Open, r.V3.Open)
+	line("settled by a replay", r.V0.ByReplay, r.V3.ByReplay)
+	line("settled by running", r.V0.ByRunning, r.V3.ByRunning)
+	line("never settled", r.V0.NeverSettled, r.V3.NeverSettled)
 	line("took", r.V0.Took.Round(10*time.Millisecond), r.V3.Took.Round(10*time.Millisecond))
 	if err := tw.Flush(); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, `
 Charges, orders, SMS and points are counted in the services' own ledgers, over HTTP.
-With V3 a client that lost patience left %d answers open. Each was settled by asking again with the same key: 409 while
-the first attempt ran, then its answer, replayed. The bank was not asked again.
-Store: %s. Time runs %g times as fast: the bank answers after 11 s, patience lasts 8 s.
-`, r.V3.Lost, r.Store, r.Speed)
+The bank honours an Idempotency-Key where one is sent. V0 sends none; V3 sends one derived from the client's.
+An outcome is left open when a click loses patience. With V0 nobody can ask about it: the next click is a new purchase.
+With V3 the next click has the same key: it waits for the attempt that runs, and gets its answer, replayed.
+Store: %s. Time runs %g times as fast: the bank answers after %v, patience lasts %v.
+`, r.Store, r.Speed, bankDelay, patience)
 	return err
+}
+
+func sent(n int) string {
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprint(n)
 }
 
 func yuan(minor int64) string { return fmt.Sprintf("¥%d.%02d", minor/100, minor%100) }

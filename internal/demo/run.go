@@ -6,92 +6,129 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
-	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/driver"
 )
 
-// Options of Run. Every field but Progress is required.
+// Options of Run. Users, Speed and Store are required.
 type Options struct {
-	Users     int
-	Speed     float64 // how much faster than in the story time runs
-	Store     driver.Store
-	StoreName string
-	Progress  io.Writer // a terminal; nil for none
+	Users     int          // at least 1; the story has 3700
+	Speed     float64      // how much faster than in the story time runs, 1 to 2000
+	Store     driver.Store // where V3 keeps its records; it stays the caller's to close
+	StoreName string       // for the report
+	Progress  io.Writer    // a terminal, which gets one line for each version; nil: none
 }
 
-// Run lives through the accident twice.
+// Run lives through the accident twice. When it returns, cancelled or not, nothing of it runs any more.
 func Run(ctx context.Context, o Options) (Report, error) {
-	if o.Users < 1 || o.Speed < 1 || o.Speed > 2000 || o.Store == nil {
-		return Report{}, errors.New("demo: users must be at least 1 and speed 1 to 2000")
-	}
 	rep := Report{Users: o.Users, Speed: o.Speed, Store: o.StoreName}
-	var err error
-	if rep.V0, err = o.side(ctx, "V0", false); err != nil {
+	if err := o.check(); err != nil {
 		return rep, err
 	}
-	rep.V3, err = o.side(ctx, "V3", true)
+	var err error
+	if rep.V0, err = o.side(ctx, "V0", false, unprotected); err != nil {
+		return rep, err
+	}
+	rep.V3, err = o.side(ctx, "V3", true, o.protected)
 	return rep, err
+}
+
+func (o *Options) check() error {
+	var problems []error
+	if o.Users < 1 {
+		problems = append(problems, fmt.Errorf("demo: %d users: at least 1 is needed", o.Users))
+	}
+	if !(o.Speed >= 1 && o.Speed <= 2000) { // not a number is neither
+		problems = append(problems, fmt.Errorf("demo: speed %g: use 1 to 2000", o.Speed))
+	}
+	if o.Store == nil {
+		problems = append(problems, errors.New("demo: Options.Store is missing: it keeps the records of V3"))
+	}
+	return errors.Join(problems...)
 }
 
 func (o *Options) scaled(d time.Duration) time.Duration { return time.Duration(float64(d) / o.Speed) }
 
-func (o *Options) side(ctx context.Context, name string, guarded bool) (side Side, err error) {
+// front makes the handler of POST /pay, and what to close once its requests have ended.
+type front func(*shop) (h http.Handler, finish func(context.Context) error, err error)
+
+func unprotected(s *shop) (http.Handler, func(context.Context) error, error) {
+	return http.HandlerFunc(s.pay), func(context.Context) error { return nil }, nil
+}
+
+func (o *Options) protected(s *shop) (http.Handler, func(context.Context) error, error) {
+	h, guard, err := s.guarded(o.Store, o.scaled(patience/2))
+	if err != nil {
+		return nil, nil, err
+	}
+	return h, func(ctx context.Context) error { _, err := guard.Close(ctx); return err }, nil
+}
+
+// side runs one version with services of its own, and reads their ledgers.
+func (o *Options) side(ctx context.Context, name string, keyed bool, open front) (side Side, err error) {
 	start := time.Now()
-	transport := &http.Transport{MaxIdleConnsPerHost: 2 * atOnce, MaxIdleConns: 8 * atOnce}
-	client := &http.Client{Transport: transport}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 
-	s := &shop{client: client}
+	s := &shop{orders: newLedger("order")}
+	var closeInside func()
+	s.client, closeInside = newClient()
+	at := map[string]string{} // ledgers' URLs
 	for _, p := range []struct {
-		into  **service
 		name  string
 		delay time.Duration
-	}{{&s.bank, "bank", o.scaled(11 * time.Second)}, {&s.orders, "order", 0}, {&s.sms, "sms", 0}, {&s.points, "points", 0}} {
-		if *p.into, err = startService(ctx, p.name, p.delay); err != nil {
+		url   *string
+	}{{"bank", o.scaled(bankDelay), &s.bank}, {"sms", 0, &s.sms}, {"points", 0, &s.points}} {
+		v, err := startService(ctx, p.name, p.delay)
+		if err != nil {
 			return side, err
 		}
-		defer func() { err = errors.Join(err, (*p.into).stop(ending)) }()
+		defer func() { err = errors.Join(err, v.stop(ending)) }()
+		*p.url, at[p.name] = v.url, v.url+"/ledger"
 	}
-	// Before the servers stop: they would wait for connections that were dialled and never used.
-	defer transport.CloseIdleConnections()
-	handler, closeGuard, err := o.handler(s, guarded)
+	// The orders have a port of their own: POST /pay is stopped before they are counted.
+	mux := http.NewServeMux()
+	mux.Handle("GET /orders", s.orders)
+	office, err := serve(ctx, mux)
 	if err != nil {
 		return side, err
 	}
-	srv, url, done, err := listen(ctx, handler)
-	if err != nil {
-		return side, err
-	}
-	c := &crowd{url: url, client: client, patience: o.scaled(8 * time.Second), second: o.scaled(time.Second), keyed: guarded}
-	c.run(ctx, o.Users, func(n int) { o.progress(name, n) })
+	defer func() { err = errors.Join(err, office.stop(ending)) }()
+	at["orders"] = office.url + "/orders"
+	defer closeInside() // before the servers stop: they would wait for connections that were dialled and never used
 
-	// The shop ends what it began before anybody counts.
-	transport.CloseIdleConnections()
-	if err := errors.Join(stop(ending, srv, done), closeGuard(ending)); err != nil {
+	c := &crowd{scaled: o.scaled, keyed: keyed}
+	if err := o.open(ctx, ending, name, s, c, open); err != nil {
 		return side, err
 	}
-	if ctx.Err() != nil {
-		return side, context.Cause(ctx)
+	if side, err = o.count(ctx, s.client, at); err != nil {
+		return side, err
 	}
-	side, err = o.count(ctx, s, c)
+	side.sawBy(c)
 	side.Took = time.Since(start)
-	return side, err
+	return side, nil
 }
 
-func (o *Options) handler(s *shop, guarded bool) (http.Handler, func(context.Context) error, error) {
-	if !guarded {
-		return http.HandlerFunc(s.pay), func(context.Context) error { return nil }, nil
+// open opens the shop to the crowd. When it returns, the shop has ended what it began.
+func (o *Options) open(ctx, ending context.Context, name string, s *shop, c *crowd, open front) error {
+	h, finish, err := open(s)
+	if err != nil {
+		return err
 	}
-	h, guard, err := s.guarded(o.Store)
-	return h, func(ctx context.Context) error { return closed(ctx, guard) }, err
-}
-
-func closed(ctx context.Context, g *onceward.Guard) error {
-	_, err := g.Close(ctx)
-	return err
+	mux := http.NewServeMux()
+	mux.Handle("POST /pay", h)
+	door, err := serve(ctx, mux)
+	if err != nil {
+		return errors.Join(err, finish(ending))
+	}
+	var closeIdle func()
+	c.url = door.url
+	c.client, closeIdle = newClient()
+	c.run(ctx, o.Users, func(n int) { o.progress(name, n) })
+	closeIdle()
+	return errors.Join(context.Cause(ctx), door.stop(ending), finish(ending))
 }
 
 func (o *Options) progress(name string, n int) {
@@ -99,42 +136,55 @@ func (o *Options) progress(name string, n int) {
 		return
 	}
 	const width = 40
-	full := n * width / o.Users
 	end := ""
 	if n == o.Users {
 		end = "\n"
 	}
-	_, _ = fmt.Fprintf(o.Progress, "\r%s [%-*s] %d/%d users%s", name, width, "========================================"[:full], n, o.Users, end)
+	fmt.Fprintf(o.Progress, "\r%s [%-*s] %d/%d users%s", name, width, strings.Repeat("=", n*width/o.Users), n, o.Users, end)
 }
 
 // count reads the ledgers.
-func (o *Options) count(ctx context.Context, s *shop, c *crowd) (side Side, err error) {
-	charges, err := ledger(ctx, c.client, s.bank.url)
-	if err != nil {
-		return side, err
-	}
-	perUser := map[int]int{}
-	for _, e := range charges {
-		perUser[e.User]++
-	}
-	for _, n := range perUser {
-		if n > 1 {
-			side.ChargedTwice++
-			side.Overcharged += int64(n-1) * price
-		}
-	}
-	side.Charges, side.chargedNothing = len(charges), o.Users-len(perUser)
-	for _, p := range []struct {
-		at   *service
+func (o *Options) count(ctx context.Context, client *http.Client, at map[string]string) (side Side, err error) {
+	notOnce := map[int]bool{}
+	for _, l := range []struct {
+		name string
 		into *int
-	}{{s.orders, &side.Orders}, {s.sms, &side.SMS}, {s.points, &side.Points}} {
-		rows, err := ledger(ctx, c.client, p.at.url)
+	}{{"bank", &side.Charges}, {"orders", &side.Orders}, {"sms", &side.SMS}, {"points", &side.Points}} {
+		rows, err := readLedger(ctx, client, at[l.name])
 		if err != nil {
-			return side, err
+			return side, fmt.Errorf("demo: the ledger %s can't be read: %w", l.name, err)
 		}
-		*p.into = len(rows)
+		*l.into = len(rows)
+		perUser := make(map[int]int, o.Users)
+		for _, e := range rows {
+			perUser[e.User]++
+			if l.name == "bank" && e.Key != "" {
+				side.WithKey++
+			}
+			if l.name == "bank" && perUser[e.User] > 1 {
+				side.Overcharged += e.Amount
+			}
+		}
+		for user := 1; user <= o.Users; user++ {
+			if perUser[user] != 1 {
+				notOnce[user] = true
+			}
+			if l.name == "bank" && perUser[user] > 1 {
+				side.ChargedTwice++
+			}
+		}
 	}
-	side.Succeeded, side.Receipts, side.Mixed = c.seen.succeeded, c.seen.receipts, c.seen.mixed
-	side.Lost, side.Replayed, side.failed = c.seen.lost, c.seen.replayed, c.seen.failed
+	side.NotOnce = len(notOnce)
 	return side, nil
+}
+
+// sawBy adds what the clients saw.
+func (s *Side) sawBy(c *crowd) {
+	saw := &c.seen
+	s.Succeeded, s.Receipts, s.MostReceipts = saw.succeeded, len(saw.receipts), saw.most
+	s.Open, s.ByReplay, s.ByRunning, s.NeverSettled = saw.open, saw.byReplay, saw.byRunning, saw.outstanding
+	s.Replayed, s.SentAway = saw.replayed, saw.sentAway
+	if saw.unfortunate != nil {
+		s.Failure = saw.unfortunate.Error()
+	}
 }

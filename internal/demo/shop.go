@@ -1,12 +1,10 @@
 package demo
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
+	"time"
 
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/driver"
@@ -24,66 +22,76 @@ type receipt struct {
 	Amount int64  `json:"amount"`
 }
 
-// shop is the order service: charge at the bank, write the order, tell by SMS, credit points.
+// shop is the order service: it writes an order row, charges at the bank, sends an SMS and credits points.
 type shop struct {
-	bank, orders, sms, points *service
-	client                    *http.Client
+	orders            *ledger
+	bank, sms, points string // URLs
+	client            *http.Client
 }
 
-// pay is V0: no key, no state, no memory. A real service goes on when its client hangs up, and so does this one.
+// pay is V0: no key, no memory. A real service goes on when its client hangs up, and so does this one.
 func (s *shop) pay(w http.ResponseWriter, r *http.Request) {
-	s.handle(context.WithoutCancel(r.Context()), w, r, func(string) (string, error) { return "", nil })
+	s.handle(context.WithoutCancel(r.Context()), w, r, key.Key{})
 }
 
-// payOnce is V3's handler: the same work, run under Onceward, with a key for each of its effects.
+// payOnce is V3: the same work under Onceward, which sees to it that one attempt runs at a time and that its answer is
+// kept. Each effect gets a key derived from the client's, the same on every attempt.
 func (s *shop) payOnce(w http.ResponseWriter, r *http.Request) {
 	k, err := key.ParseHeader(r.Header.Values("Idempotency-Key"))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	s.handle(r.Context(), w, r, func(effect string) (string, error) {
-		derived, err := key.Derive(k, effect)
-		return derived.Reveal(), err
-	})
+	s.handle(r.Context(), w, r, k)
 }
 
-func (s *shop) handle(ctx context.Context, w http.ResponseWriter, r *http.Request, keyOf func(effect string) (string, error)) {
+// handle does the work. The zero parent sends no keys.
+func (s *shop) handle(ctx context.Context, w http.ResponseWriter, r *http.Request, parent key.Key) {
 	var order entry
 	if err := json.NewDecoder(r.Body).Decode(&order); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	out := receipt{Amount: price}
-	for _, effect := range []struct {
-		at   *service
-		into *string
-	}{{s.bank, &out.Charge}, {s.orders, &out.Order}, {s.sms, nil}, {s.points, nil}} {
-		k, err := keyOf(effect.at.name)
+	row := order
+	row.Key = derived(parent, "order")
+	out := receipt{Order: s.orders.enter(row).ID, Amount: order.Amount}
+	for _, effect := range []struct{ name, url string }{{"bank", s.bank}, {"sms", s.sms}, {"points", s.points}} {
+		sent, err := post(ctx, effect.url, derived(parent, effect.name), order)
 		var done entry
 		if err == nil {
-			err = call(ctx, s.client, http.MethodPost, effect.at.url+"/", k, order, &done)
+			_, err = exchange(s.client, sent, &done)
 		}
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
+			http.Error(w, effect.name+": "+err.Error(), http.StatusBadGateway)
 			return
 		}
-		if effect.into != nil {
-			*effect.into = done.ID
+		if effect.name == "bank" {
+			out.Charge = done.ID
 		}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusCreated)
-	_ = json.NewEncoder(w).Encode(out)
+	answer(w, http.StatusCreated, out)
 }
 
-// guarded puts Onceward around V3.
-func (s *shop) guarded(store driver.Store) (http.Handler, *onceward.Guard, error) {
+func derived(parent key.Key, effect string) string {
+	k, err := key.Derive(parent, effect)
+	if err != nil {
+		return "" // no parent: no key
+	}
+	return k.Reveal()
+}
+
+// guarded puts Onceward around V3. patience is how long a duplicate waits for the attempt that runs before it is told
+// to come back.
+func (s *shop) guarded(store driver.Store, patience time.Duration) (http.Handler, *onceward.Guard, error) {
 	guard, err := onceward.New(store, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	op, err := guard.Define(onceward.Operation{Name: "demo-pay"})
+	op, err := guard.Define(onceward.Operation{
+		Name:       "demo-pay",
+		OnInFlight: onceward.Wait(patience),
+		Repeatable: true, // every effect is kept to once by its derived key
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -97,50 +105,4 @@ func (s *shop) guarded(store driver.Store) (http.Handler, *onceward.Guard, error
 		return nil, nil, err
 	}
 	return once(http.HandlerFunc(s.payOnce)), guard, nil
-}
-
-// statusError is an answer that is not a success.
-type statusError struct {
-	status     int
-	retryAfter int // seconds
-	text       string
-}
-
-func (e *statusError) Error() string { return fmt.Sprintf("demo: status %d: %s", e.status, e.text) }
-
-// call makes one HTTP call with JSON both ways.
-func call(ctx context.Context, client *http.Client, method, url, k string, in, out any) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
-	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	if k != "" {
-		r.Header.Set("Idempotency-Key", k)
-	}
-	_, err = exchange(client, r, out)
-	return err
-}
-
-// exchange sends r, decodes a success into out, and returns the answer's headers.
-func exchange(client *http.Client, r *http.Request, out any) (http.Header, error) {
-	resp, err := client.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode >= 300 {
-		e := &statusError{status: resp.StatusCode, text: string(text)}
-		_, _ = fmt.Sscan(resp.Header.Get("Retry-After"), &e.retryAfter)
-		return resp.Header, e
-	}
-	return resp.Header, json.Unmarshal(text, out)
 }
