@@ -1,10 +1,10 @@
 package demo
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 )
 
@@ -77,35 +77,33 @@ func (r *Report) OK() error {
 
 // Table prints the comparison for people.
 func (r *Report) Table(w io.Writer) error {
-	tw := tabwriter.NewWriter(w, 0, 4, 3, ' ', tabwriter.AlignRight)
-	line := func(what string, v0, v3 any) { fmt.Fprintf(tw, "%s\t%v\t%v\t\n", what, v0, v3) }
+	var out bytes.Buffer
+	line := func(what string, v0, v3 any) { fmt.Fprintf(&out, "%-28s%20v%16v\n", what, v0, v3) }
 	line("", "V0 (no protection)", "V3 (Onceward)")
 	line("users", r.Users, r.Users)
 	line("users charged twice", r.V0.ChargedTwice, r.V3.ChargedTwice)
 	line("amount overcharged", yuan(r.V0.Overcharged), yuan(r.V3.Overcharged))
 	line("charges at the bank", r.V0.Charges, r.V3.Charges)
-	line("sent with a key", sent(r.V0.WithKey), sent(r.V3.WithKey))
+	line("  sent with a key", sent(r.V0.WithKey), sent(r.V3.WithKey))
 	line("order rows", r.V0.Orders, r.V3.Orders)
 	line("SMS", r.V0.SMS, r.V3.SMS)
 	line("points credited", r.V0.Points, r.V3.Points)
 	line("clients that saw success", r.V0.Succeeded, r.V3.Succeeded)
 	line("different receipts", r.V0.Receipts, r.V3.Receipts)
-	line("most for one client", r.V0.MostReceipts, r.V3.MostReceipts)
+	line("  most for one client", r.V0.MostReceipts, r.V3.MostReceipts)
 	line("outcomes left open", r.V0.Open, r.V3.Open)
-	line("settled by a replay", r.V0.ByReplay, r.V3.ByReplay)
-	line("settled by running", r.V0.ByRunning, r.V3.ByRunning)
-	line("never settled", r.V0.NeverSettled, r.V3.NeverSettled)
+	line("  settled by a replay", r.V0.ByReplay, r.V3.ByReplay)
+	line("  settled by running", r.V0.ByRunning, r.V3.ByRunning)
+	line("  never settled", r.V0.NeverSettled, r.V3.NeverSettled)
 	line("took", r.V0.Took.Round(10*time.Millisecond), r.V3.Took.Round(10*time.Millisecond))
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, `
+	fmt.Fprintf(&out, `
 Charges, orders, SMS and points are counted in the services' own ledgers, over HTTP.
 The bank honours an Idempotency-Key where one is sent. V0 sends none; V3 sends one derived from the client's.
 An outcome is left open when a click loses patience. With V0 nobody can ask about it: the next click is a new purchase.
 With V3 the next click has the same key: it waits for the attempt that runs, and gets its answer, replayed.
 Store: %s. Time runs %g times as fast: the bank answers after %v, patience lasts %v.
 `, r.Store, r.Speed, bankDelay, patience)
+	_, err := out.WriteTo(w)
 	return err
 }
 

@@ -81,9 +81,9 @@ func (o *Options) side(ctx context.Context, name string, keyed bool, open front)
 		delay time.Duration
 		url   *string
 	}{{"bank", o.scaled(bankDelay), &s.bank}, {"sms", 0, &s.sms}, {"points", 0, &s.points}} {
-		v, err := startService(ctx, p.name, p.delay)
-		if err != nil {
-			return side, err
+		v, startErr := startService(ctx, p.name, p.delay)
+		if startErr != nil {
+			return side, startErr
 		}
 		defer func() { err = errors.Join(err, v.stop(ending)) }()
 		*p.url, at[p.name] = v.url, v.url+"/ledger"
