@@ -59,9 +59,9 @@ func (g *Guard) begin(ctx context.Context, op *Op, call *Call) (Decision, error)
 		var d Decision
 		var again bool
 		if leads {
-			d, again, err = g.lead(ctx, in, f)
+			d, again, err = g.lead(ctx, &in, f)
 		} else {
-			d, again, err = g.follow(ctx, in, f)
+			d, again, err = g.follow(ctx, &in, f)
 		}
 		if !again {
 			return d, err
@@ -69,29 +69,28 @@ func (g *Guard) begin(ctx context.Context, op *Op, call *Call) (Decision, error)
 	}
 }
 
-func (g *Guard) check(ctx context.Context, op *Op, call *Call) (*intent, error) {
+func (g *Guard) check(ctx context.Context, op *Op, call *Call) (in intent, err error) {
 	if op == nil || op.guard != g {
-		return nil, errors.New("onceward: Begin needs an operation that this guard defined")
+		return in, errors.New("onceward: Begin needs an operation that this guard defined")
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx) // a caller who is gone, or late, starts nothing
+		return in, context.Cause(ctx) // a caller who is gone, or late, starts nothing
 	}
 	if call.Key.IsZero() {
-		return nil, ErrKeyMissing
+		return in, ErrKeyMissing
 	}
 	if call.Scope.IsZero() && !g.opts.SingleTenant {
-		return nil, &Error{Code: CodeScopeMissing, Detail: "set Call.Scope from the authenticated caller, or Options.SingleTenant"}
+		return in, &Error{Code: CodeScopeMissing, Detail: "set Call.Scope from the authenticated caller, or Options.SingleTenant"}
 	}
 	text := call.Key.Reveal()
 	probe := driver.Claim{Scope: call.Scope, Operation: op.policy.Name, Key: text}
 	if err := probe.Check(); err != nil {
-		return nil, &Error{Code: CodeKeyInvalid, Cause: err}
+		return in, &Error{Code: CodeKeyInvalid, Cause: err}
 	}
-	in := &intent{op: op, call: call, id: driver.Identify(call.Scope, op.policy.Name, text), sum: call.Fingerprint}
+	in = intent{op: op, call: call, id: driver.Identify(call.Scope, op.policy.Name, text), sum: call.Fingerprint}
 	if in.sum.IsZero() {
-		var err error
 		if in.sum, err = fingerprint.Of(call.Request); err != nil {
-			return nil, fmt.Errorf("onceward: Call.Request of operation %q can't be fingerprinted: %w", op.policy.Name, err)
+			return in, fmt.Errorf("onceward: Call.Request of operation %q can't be fingerprinted: %w", op.policy.Name, err)
 		}
 	}
 	if w := op.policy.OnInFlight.wait; w > 0 {
@@ -237,8 +236,8 @@ func (g *Guard) claim(ctx context.Context, in *intent, f *flight) (Decision, err
 
 func (g *Guard) claimUntilSure(ctx context.Context, a *Attempt) (reply driver.Claimed, err error) {
 	// Detached: a caller that hangs up while the claim is under way must not leave a claim nobody knows of.
-	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.opts.StoreTimeout)
-	defer cancel()
+	detached := newBounded(ctx, g.opts.StoreTimeout)
+	defer detached.cancel()
 	for try := 0; ; try++ {
 		reply, err = timed(detached, g, "claim", a.op.policy.Name, func(ctx context.Context) (driver.Claimed, error) {
 			return g.store.Claim(ctx, a.claim)

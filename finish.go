@@ -29,8 +29,8 @@ func (a *Attempt) end(ctx context.Context, o driver.Outcome) (End, error) {
 
 	g := a.guard
 	f := driver.Finish{Claim: a.claim, Fence: a.fence, Attempt: a.number, Died: a.died, Outcome: o}
-	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.opts.FinishGrace)
-	defer cancel()
+	detached := newBounded(ctx, g.opts.FinishGrace)
+	defer detached.cancel()
 	for try := 0; ; try++ {
 		reply, err := a.write(detached, &f)
 		if err == nil {

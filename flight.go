@@ -42,11 +42,11 @@ const (
 
 const flightShards = 64
 
-type flights struct {
-	shards [flightShards]struct {
-		sync.Mutex
-		byID map[driver.ID]*flight
-	}
+type flights struct{ shards [flightShards]flightShard }
+
+type flightShard struct {
+	sync.Mutex
+	byID map[driver.ID]*flight
 }
 
 func (fs *flights) init() {
@@ -55,28 +55,28 @@ func (fs *flights) init() {
 	}
 }
 
-func (fs *flights) lock(id driver.ID) (byID map[driver.ID]*flight, unlock func()) {
+// lock returns the shard of id, locked.
+func (fs *flights) lock(id driver.ID) *flightShard {
 	s := &fs.shards[id[len(id)-1]%flightShards]
 	s.Lock()
-	return s.byID, s.Unlock
+	return s
 }
 
 // board returns the flight of id and whether the caller leads it: made it, and must land it.
 func (fs *flights) board(id driver.ID, sum fingerprint.Sum) (f *flight, leads bool) {
-	byID, unlock := fs.lock(id)
-	defer unlock()
-	if f = byID[id]; f != nil {
+	s := fs.lock(id)
+	defer s.Unlock()
+	if f = s.byID[id]; f != nil {
 		return f, false
 	}
 	f = &flight{id: id, sum: sum}
-	byID[id] = f
+	s.byID[id] = f
 	return f, true
 }
 
 // takeOff moves the flight to running here.
 func (fs *flights) takeOff(f *flight, a *Attempt) {
-	_, unlock := fs.lock(f.id)
-	defer unlock()
+	defer fs.lock(f.id).Unlock()
 	if f.phase == running {
 		f.waiting-- // its leader waited for another process
 	}
@@ -86,8 +86,7 @@ func (fs *flights) takeOff(f *flight, a *Attempt) {
 
 // elsewhere moves the flight to running in another process. Its leader is the first who waits.
 func (fs *flights) elsewhere(f *flight, until time.Time) {
-	_, unlock := fs.lock(f.id)
-	defer unlock()
+	defer fs.lock(f.id).Unlock()
 	if f.phase == claiming {
 		f.waiting++
 	}
@@ -106,8 +105,8 @@ func (f *flight) run() {
 // land ends the flight. With share, followers of the same fingerprint get answer and err; otherwise they begin anew.
 // Landing twice is harmless: the first holds.
 func (fs *flights) land(f *flight, answer Decision, err error, share bool) {
-	byID, unlock := fs.lock(f.id)
-	defer unlock()
+	s := fs.lock(f.id)
+	defer s.Unlock()
 	if f.phase == over {
 		return
 	}
@@ -119,8 +118,8 @@ func (fs *flights) land(f *flight, answer Decision, err error, share bool) {
 	if f.over != nil {
 		close(f.over)
 	}
-	if byID[f.id] == f {
-		delete(byID, f.id)
+	if s.byID[f.id] == f {
+		delete(s.byID, f.id)
 	}
 }
 
@@ -141,8 +140,7 @@ const maxWaitersPerKey = 64
 // look returns the flight's state and, when the follower wants to wait, a channel. A follower that waits on a
 // running flight is counted, and must call away.
 func (fs *flights) look(f *flight, sum fingerprint.Sum, wait bool) look {
-	_, unlock := fs.lock(f.id)
-	defer unlock()
+	defer fs.lock(f.id).Unlock()
 	l := look{phase: f.phase, sameSum: f.sum == sum, answer: f.answer, err: f.err, share: f.share}
 	switch f.phase {
 	case claiming:
@@ -170,8 +168,7 @@ func (fs *flights) look(f *flight, sum fingerprint.Sum, wait bool) look {
 }
 
 func (fs *flights) away(f *flight) {
-	_, unlock := fs.lock(f.id)
-	defer unlock()
+	defer fs.lock(f.id).Unlock()
 	f.waiting--
 }
 
