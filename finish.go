@@ -114,7 +114,6 @@ func (p *pending) enter(bytes int64) bool {
 	defer p.mu.Unlock()
 	select {
 	case <-p.quit:
-		p.lost++
 		return false
 	default:
 	}
@@ -125,6 +124,17 @@ func (p *pending) enter(bytes int64) bool {
 	p.bytes += bytes
 	p.wg.Add(1)
 	return true
+}
+
+// missed counts a result that found no place after the guard had given up waiting.
+func (p *pending) missed() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.quit:
+		p.lost++
+	default:
+	}
 }
 
 func (p *pending) leave(bytes int64, lost bool) {
@@ -171,6 +181,7 @@ func (a *Attempt) writeLater(f driver.Finish, last error) {
 	g := a.guard
 	size := int64(len(f.Outcome.Result.Data) + len(f.Outcome.Result.Meta))
 	if !g.pending.enter(size) {
+		g.pending.missed()
 		a.giveUp(last)
 		return
 	}

@@ -15,13 +15,12 @@ import (
 // replay writes a first answer again.
 func (m *middleware) replay(w http.ResponseWriter, r *http.Request, d *onceward.Decision) {
 	h := w.Header()
+	if d.Result.Meta == nil && !d.Result.Tombstone {
+		m.settled(w, r, d)
+		return
+	}
 	status, err := decodeMeta(d.Result.Meta, h)
 	if err != nil {
-		if d.Kind == onceward.KindReplayFailure && d.Result.Meta == nil {
-			// Settled by a person, or recorded by another front door: there is a text and no answer of ours.
-			m.problem(w, r, onceward.CodeOutcomeUnknown, 0, d.Failure)
-			return
-		}
 		clear(h)
 		m.problem(w, r, onceward.CodeCorruptRecord, 0, err.Error())
 		return
@@ -51,6 +50,27 @@ func (m *middleware) replay(w http.ResponseWriter, r *http.Request, d *onceward.
 	w.WriteHeader(status)
 	if bodyAllowed(r.Method, status) {
 		_, _ = w.Write(body)
+	}
+}
+
+// settled answers with what a person said of an unknown outcome, or what another front door recorded: there is a result
+// or a text, and no answer of ours.
+func (m *middleware) settled(w http.ResponseWriter, r *http.Request, d *onceward.Decision) {
+	if d.Kind == onceward.KindReplayFailure {
+		m.problem(w, r, onceward.CodeDuplicate, 0, d.Failure)
+		return
+	}
+	h := w.Header()
+	h.Set(HeaderStatus, "replayed")
+	h.Set(HeaderReplayed, "true")
+	setExpires(h, d.ExpiresAt)
+	if d.Result.Codec == (onceward.JSON{}).Name() {
+		h.Set("Content-Type", "application/json")
+	}
+	h.Set("Content-Length", strconv.Itoa(len(d.Result.Data)))
+	w.WriteHeader(http.StatusOK)
+	if bodyAllowed(r.Method, http.StatusOK) {
+		_, _ = w.Write(d.Result.Data)
 	}
 }
 
