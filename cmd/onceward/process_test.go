@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/onceward/onceward/internal/cli"
+	"github.com/onceward/onceward/store/sqlstore"
 )
 
 func TestMain(m *testing.M) {
@@ -32,7 +34,20 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{Dir: "testdata/script"})
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: emptyStore})
+}
+
+// emptyStore puts o.db, a store without records, into the folder of each script.
+func emptyStore(env *testscript.Env) error {
+	db, err := sql.Open("sqlite3", "file:"+filepath.Join(env.WorkDir, "o.db")+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		return err
+	}
+	s, err := sqlstore.Open(context.Background(), db, nil)
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	return errors.Join(s.Close(), db.Close())
 }
 
 // process is a gateway in a process of its own.
@@ -327,6 +342,43 @@ func TestAdminAddress(t *testing.T) {
 		_ = resp.Body.Close()
 		if resp.StatusCode != 200 || !strings.Contains(string(b), want) {
 			t.Errorf("%s: %d %s", path, resp.StatusCode, b)
+		}
+	}
+}
+
+// TestWhatCannotStart: what can't start says why, and what to do.
+func TestWhatCannotStart(t *testing.T) {
+	t.Parallel()
+	up, dir := newSlow(t), t.TempDir()
+	taken := strings.TrimPrefix(up.URL, "http://")
+	newer := filepath.Join(dir, "newer.db")
+	db, err := sql.Open("sqlite3", "file:"+newer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sqlstore.Open(t.Context(), db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), "UPDATE onceward_meta SET value = '99' WHERE name = 'schema'"); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Close()
+	_ = db.Close()
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"port taken":   {[]string{"--listen", taken}, "choose another address"},
+		"admin taken":  {[]string{"--listen", "127.0.0.1:0", "--admin-listen", taken}, "--admin-listen"},
+		"newer schema": {[]string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--store", "sqlite:" + newer}, "newer than this program"},
+		"no folder":    {[]string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--store", "sqlite:" + filepath.Join(dir, "no", "o.db")}, "is not there"},
+		"a folder":     {[]string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--store", "sqlite:" + dir}, "store"},
+	} {
+		var out, errOut strings.Builder
+		args := append([]string{"serve", "--upstream", up.URL, "--single-tenant"}, c.args...)
+		if status := cli.Run(t.Context(), args, strings.NewReader(""), &out, &errOut); status != 1 || !strings.Contains(errOut.String(), c.want) {
+			t.Errorf("%s: exit %d, %s", name, status, errOut.String())
 		}
 	}
 }
