@@ -16,7 +16,7 @@ import (
 const (
 	patience = 8 * time.Second // of a click, in the story
 	atOnce   = 300             // users at one time
-	giveUp   = time.Minute     // real time that one user has for everything, so that a fault ends the run
+	giveUp   = time.Minute     // for everything one user does, in the story and beside it, so that a fault ends the run
 )
 
 var errPatience = errors.New("demo: the user's patience is over")
@@ -79,7 +79,7 @@ func (c *crowd) run(ctx context.Context, users int, progress func(done int)) {
 // user clicks twice, every tenth three times: the finger is on its way before the answer is. After the last click
 // they wait, as otherwise nobody would ever see an answer of V0.
 func (c *crowd) user(ctx context.Context, user int) {
-	ctx, cancel := context.WithTimeout(ctx, giveUp)
+	ctx, cancel := context.WithTimeout(ctx, giveUp+c.scaled(giveUp))
 	defer cancel()
 	k := ""
 	if c.keyed {

@@ -131,7 +131,7 @@ func startTestService(t *testing.T, name string) *service {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.stop(context.Background()); err != nil {
+		if err := s.stop(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})
