@@ -22,11 +22,15 @@ func NewBudget(max int64) *Budget { return &Budget{max: max} }
 func (b *Budget) Held() int64 { return b.held.Load() }
 
 func (b *Budget) take(n int64) bool {
-	if b.held.Add(n) > b.max {
-		b.held.Add(-n)
-		return false
+	for {
+		held := b.held.Load()
+		if held+n > b.max {
+			return false
+		}
+		if b.held.CompareAndSwap(held, held+n) {
+			return true
+		}
 	}
-	return true
 }
 
 func (b *Budget) give(n int64) { b.held.Add(-n) }

@@ -24,28 +24,7 @@ type site struct {
 
 func newSite(t *testing.T, o onceward.Operation, opts *oncehttp.Options, h http.HandlerFunc) *site {
 	t.Helper()
-	g, err := onceward.New(memstore.New(nil), &onceward.Options{SingleTenant: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if o.Name == "" {
-		o.Name = "http"
-	}
-	op, err := g.Define(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	once, err := oncehttp.New(op, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &site{op: op}
-	s.Server = httptest.NewServer(once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.runs.Add(1)
-		h(w, r)
-	})))
-	t.Cleanup(s.Close)
-	return s
+	return siteOn(t, memstore.New(nil), o, opts, h)
 }
 
 // answer is what a client saw.
