@@ -116,6 +116,9 @@ func (l *lossy) fields(t reflect.Type, at string, addr bool, names map[string]st
 // ownMarshaler reports whether t goes both ways by methods of its own, and what is wrong when it goes one way only.
 // What is decoded into can always be addressed.
 func ownMarshaler(t reflect.Type, addr bool) (trusted bool, why string) {
+	if t.Kind() == reflect.Pointer {
+		return false, "" // its element is asked
+	}
 	p := reflect.PointerTo(t)
 	out := t
 	if addr {
