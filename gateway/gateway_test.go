@@ -218,7 +218,8 @@ func TestNothingSentFreesTheKey(t *testing.T) {
 	u := newRawUpstream(t, "paid")
 	address := u.Addr().String()
 	_ = u.Close()
-	g := newGateway(t, "http://"+address, onceward.Operation{}, nil)
+	// Whatever a route says of a 503: this one is ours, and nothing was sent.
+	g := newGateway(t, "http://"+address, onceward.Operation{}, &oncehttp.Options{OnStatus: map[int]oncehttp.Outcome{503: oncehttp.Final}})
 	a := send(t, "POST", g+"/pay", "K", strings.NewReader("x"))
 	if a.status != 503 || !strings.Contains(a.body, "upstream_unreachable") || a.header.Get("Retry-After") == "" {
 		t.Fatalf("%+v", a)
@@ -301,6 +302,9 @@ func TestCaseB027CodingPassesAsItIs(t *testing.T) {
 		_ = zw.Close()
 	})
 	g := newGateway(t, up, onceward.Operation{}, nil)
+	if a := send(t, "POST", g+"/pay", "asks for nothing", strings.NewReader("x")); a.header.Get("Content-Encoding") != "gzip" || a.body == "hello" {
+		t.Fatalf("the proxy decoded: %+v", a)
+	}
 	for range 2 {
 		a := send(t, "POST", g+"/pay", "K", strings.NewReader("x"), "Accept-Encoding", "gzip")
 		zr, err := gzip.NewReader(strings.NewReader(a.body))

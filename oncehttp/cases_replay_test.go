@@ -253,3 +253,21 @@ func TestOriginIsForItsOriginAlone(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 }
+
+// TestAnswerShorterThanDeclared: an answer that is not whole is never complete.
+func TestAnswerShorterThanDeclared(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, store driver.Store) {
+		s := siteOn(t, store, onceward.Operation{}, nil, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "10")
+			_, _ = io.WriteString(w, "cut")
+		})
+		if a, err := s.try(t, "POST", "/x", "K", "x"); err == nil {
+			t.Errorf("the cut answer looked whole: %+v", a)
+		}
+		if a := s.do(t, "POST", "/x", "K", "x"); a.status != 409 || !strings.Contains(a.body, "outcome_unknown") {
+			t.Errorf("%+v", a)
+		}
+		s.wantRuns(t, 1)
+	})
+}
