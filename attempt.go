@@ -46,8 +46,16 @@ type Attempt struct {
 type attemptContext struct {
 	context.Context
 	attempt *Attempt
-	caller  context.Context
+	values  callersValues
 }
+
+// callersValues are a context that never ends, like context.WithoutCancel's, without making one.
+type callersValues struct{ caller context.Context }
+
+func (*callersValues) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (*callersValues) Done() <-chan struct{}       { return nil }
+func (*callersValues) Err() error                  { return nil }
+func (c *callersValues) Value(k any) any           { return context.WithoutCancel(c.caller).Value(k) }
 
 type attemptKey struct{}
 
@@ -80,16 +88,15 @@ func FromContext(ctx context.Context) (*Attempt, bool) {
 // regardless; this tells those who want to know. Nil, which blocks for ever, without an attempt.
 func CallerGone(ctx context.Context) <-chan struct{} {
 	if a, ok := FromContext(ctx); ok {
-		return a.ctx.caller.Done()
+		return a.ctx.values.caller.Done()
 	}
 	return nil
 }
 
 // start makes the context, begins the heartbeat and lets duplicates know.
 func (a *Attempt) start(caller context.Context) {
-	inner, cancel := context.WithCancelCause(context.WithoutCancel(caller))
-	a.ctx = attemptContext{Context: inner, attempt: a, caller: caller}
-	a.cancel = cancel
+	a.ctx.attempt, a.ctx.values.caller = a, caller
+	a.ctx.Context, a.cancel = context.WithCancelCause(&a.ctx.values)
 	p := &a.op.policy
 	a.mu.Lock()
 	a.valid = a.begun.Add(p.Lease)

@@ -10,12 +10,14 @@ import (
 
 	"github.com/onceward/onceward/driver"
 	"github.com/onceward/onceward/fingerprint"
+	"github.com/onceward/onceward/key"
 )
 
 // intent is a checked call.
 type intent struct {
 	op    *Op
-	call  *Call
+	scope Scope
+	key   key.Key
 	id    driver.ID
 	sum   fingerprint.Sum
 	until time.Time // how long this caller waits in flight; zero: not at all
@@ -87,7 +89,7 @@ func (g *Guard) check(ctx context.Context, op *Op, call *Call) (in intent, err e
 	if err := probe.Check(); err != nil {
 		return in, &Error{Code: CodeKeyInvalid, Cause: err}
 	}
-	in = intent{op: op, call: call, id: driver.Identify(call.Scope, op.policy.Name, text), sum: call.Fingerprint}
+	in = intent{op: op, scope: call.Scope, key: call.Key, id: driver.Identify(call.Scope, op.policy.Name, text), sum: call.Fingerprint}
 	if in.sum.IsZero() {
 		if in.sum, err = fingerprint.Of(call.Request); err != nil {
 			return in, fmt.Errorf("onceward: Call.Request of operation %q can't be fingerprinted: %w", op.policy.Name, err)
@@ -127,14 +129,15 @@ func (g *Guard) lead(ctx context.Context, in *intent, f *flight) (d Decision, ag
 		wait = min(2*wait, time.Second)
 	}
 	landed = true
-	switch {
-	case err == nil && d.Kind == KindRun:
-		// the attempt lands the flight
-	case err != nil && CodeOf(err) == "":
+	if err == nil && d.Kind == KindRun {
+		return d, false, nil // the attempt lands the flight
+	}
+	if err != nil && CodeOf(err) == "" {
 		g.flights.land(f, Decision{}, nil, false)
-	default:
+	} else {
 		g.flights.land(f, d, err, true)
 	}
+	g.flights.retire(f)
 	return d, false, err
 }
 
@@ -191,32 +194,33 @@ func (g *Guard) claim(ctx context.Context, in *intent, f *flight) (Decision, err
 		}
 	}()
 	p := &in.op.policy
-	a := &Attempt{guard: g, op: in.op, flight: f, key: in.call.Key}
-	a.claim = driver.Claim{
-		ID: in.id, Scope: in.call.Scope, Operation: p.Name, Key: in.call.Key.Reveal(), Fingerprint: in.sum,
+	c := driver.Claim{
+		ID: in.id, Scope: in.scope, Operation: p.Name, Key: in.key.Reveal(), Fingerprint: in.sum,
 		Lease: p.Lease, Timeout: p.Timeout, Retention: p.Retention, MaxAttempts: p.MaxAttempts,
 	}
 	if p.Repeatable {
-		a.claim.OnLapse = driver.LapseRepeat
+		c.OnLapse = driver.LapseRepeat
 	}
-	_, _ = rand.Read(a.claim.Owner[:]) // never fails, by its contract
+	_, _ = rand.Read(c.Owner[:]) // never fails, by its contract
 
-	a.begun = time.Now() // before the claim is sent: the lease can only be longer than we think
-	reply, err := g.claimUntilSure(ctx, a)
-	if err == nil && reply.Verdict == driver.GotClaim {
+	begun := time.Now() // before the claim is sent: the lease can only be longer than we think
+	reply, err := g.claimUntilSure(ctx, &c)
+	if err == nil && reply.Verdict != driver.GotClaim {
+		return in.op.decide(reply.Verdict, &reply.Record, reply.Now)
+	}
+	a := &Attempt{guard: g, op: in.op, flight: f, key: in.key, claim: c, begun: begun}
+	if err == nil {
 		a.fence, a.number, a.died, a.takeover = reply.Record.Fence, reply.Record.Attempt, reply.Record.Died, reply.Takeover
-		if late := time.Since(a.begun); late >= p.Lease-margin(p.Lease) {
+		if late := time.Since(begun); late >= p.Lease-margin(p.Lease) {
 			// The lease may be over by now: a dead claim is given back, not run under.
 			err = fmt.Errorf("the claim was answered after %v, its lease is %v", late.Round(time.Millisecond), p.Lease)
 		}
 	}
 	switch {
-	case err == nil && reply.Verdict == driver.GotClaim:
+	case err == nil:
 		kept = true
 		a.start(ctx)
 		return Decision{Kind: KindRun, Attempt: a, Number: a.number}, nil
-	case err == nil:
-		return in.op.decide(reply.Verdict, &reply.Record, reply.Now)
 	case errors.Is(err, driver.ErrStoreFull):
 		return Decision{}, &Error{Code: CodeStoreFull, RetryAfter: time.Second, Cause: err}
 	case errors.Is(err, driver.ErrTooLong):
@@ -234,13 +238,13 @@ func (g *Guard) claim(ctx context.Context, in *intent, f *flight) (Decision, err
 	return Decision{}, &Error{Code: CodeStoreUnavailable, RetryAfter: time.Second, Cause: err}
 }
 
-func (g *Guard) claimUntilSure(ctx context.Context, a *Attempt) (reply driver.Claimed, err error) {
+func (g *Guard) claimUntilSure(ctx context.Context, c *driver.Claim) (reply driver.Claimed, err error) {
 	// Detached: a caller that hangs up while the claim is under way must not leave a claim nobody knows of.
 	detached := newBounded(ctx, g.opts.StoreTimeout)
 	defer detached.cancel()
 	for try := 0; ; try++ {
-		reply, err = timed(detached, g, "claim", a.op.policy.Name, func(ctx context.Context) (driver.Claimed, error) {
-			return g.store.Claim(ctx, a.claim)
+		reply, err = timed(detached, g, "claim", c.Operation, func(ctx context.Context) (driver.Claimed, error) {
+			return g.store.Claim(ctx, *c)
 		})
 		if err == nil || errors.Is(err, driver.ErrStoreFull) || errors.Is(err, driver.ErrTooLong) {
 			return reply, err

@@ -108,7 +108,20 @@ func (op *Op) checkType(t reflect.Type) error {
 }
 
 // encode turns a value into a result. When that fails the work is done all the same: the result is a tombstone.
-func encode(c Codec, v any) (result Result, err error) {
+func encode[T any](c Codec, v T) (result Result, err error) {
+	if data, ok := any(&v).(*[]byte); ok && isRaw(c) && *data != nil {
+		return Result{Codec: c.Name(), Data: *data}, nil
+	}
+	return encodeAny(c, v)
+}
+
+// isRaw reports whether c is Raw. Its bytes take a path of their own: a Codec's interface makes copies on the heap.
+func isRaw(c Codec) bool {
+	_, ok := c.(Raw)
+	return ok
+}
+
+func encodeAny(c Codec, v any) (result Result, err error) {
 	defer func() {
 		if p := recover(); p != nil { // a marshaler of the user's
 			result, err = Result{Codec: c.Name(), Tombstone: true}, fmt.Errorf("onceward: encoding the result panicked: %v", p)
@@ -132,7 +145,15 @@ func decode[T any](c Codec, r Result) (v T, err error) {
 	if r.Codec != c.Name() {
 		return v, &Error{Code: CodeCorruptRecord, Detail: fmt.Sprintf("its result was written by codec %q, the operation has %q", r.Codec, c.Name())}
 	}
-	if err := c.Decode(r.Data, &v); err != nil {
+	if data, ok := any(&v).(*[]byte); ok && isRaw(c) {
+		*data = r.Data
+		return v, nil
+	}
+	return decodeAny[T](c, r.Data)
+}
+
+func decodeAny[T any](c Codec, data []byte) (v T, err error) {
+	if err := c.Decode(data, &v); err != nil {
 		var zero T
 		return zero, &Error{Code: CodeCorruptRecord, Detail: "its result can't be decoded", Cause: err}
 	}

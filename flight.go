@@ -20,6 +20,7 @@ type flight struct {
 	id    driver.ID
 	sum   fingerprint.Sum
 	phase phase
+	alone bool // nobody but its leader has it
 
 	claimed chan struct{} // closed when claiming ends; made by the first who waits
 	over    chan struct{} // closed at the end; made by the first who waits
@@ -46,7 +47,8 @@ type flights struct{ shards [flightShards]flightShard }
 
 type flightShard struct {
 	sync.Mutex
-	byID map[driver.ID]*flight
+	byID  map[driver.ID]*flight
+	spare *flight // for the next key, or nil
 }
 
 func (fs *flights) init() {
@@ -67,9 +69,14 @@ func (fs *flights) board(id driver.ID, sum fingerprint.Sum) (f *flight, leads bo
 	s := fs.lock(id)
 	defer s.Unlock()
 	if f = s.byID[id]; f != nil {
+		f.alone = false
 		return f, false
 	}
-	f = &flight{id: id, sum: sum}
+	if f = s.spare; f == nil {
+		f = new(flight)
+	}
+	s.spare = nil
+	*f = flight{id: id, sum: sum, alone: true}
 	s.byID[id] = f
 	return f, true
 }
@@ -120,6 +127,16 @@ func (fs *flights) land(f *flight, answer Decision, err error, share bool) {
 	}
 	if s.byID[f.id] == f {
 		delete(s.byID, f.id)
+	}
+}
+
+// retire keeps a landed flight for another key, when nobody else can have it: a replay then makes none.
+func (fs *flights) retire(f *flight) {
+	s := fs.lock(f.id)
+	defer s.Unlock()
+	if f.alone {
+		*f = flight{}
+		s.spare = f
 	}
 }
 

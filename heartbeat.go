@@ -81,7 +81,7 @@ func (a *Attempt) tick() {
 }
 
 func (a *Attempt) renew(patience time.Time) error {
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(a.ctx.caller), patience)
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(a.ctx.values.caller), patience)
 	defer cancel()
 	_, err := timed(ctx, a.guard, "renew", a.op.policy.Name, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, a.guard.store.Renew(ctx, driver.Renewal{
