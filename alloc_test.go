@@ -1,3 +1,5 @@
+//go:build !race
+
 package onceward_test
 
 import (
@@ -12,7 +14,7 @@ import (
 )
 
 // TestAllocations: what a call costs on the memory store, with bytes for a result. It is not parallel: AllocsPerRun
-// counts for the whole process.
+// counts for the whole process. The race detector makes allocations of its own.
 func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 	g, err := onceward.New(memstore.New(nil), &onceward.Options{SingleTenant: true})
 	if err != nil {
