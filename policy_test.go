@@ -14,6 +14,7 @@ import (
 
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/store/faultstore"
 	"github.com/onceward/onceward/store/memstore"
 )
 
@@ -31,6 +32,10 @@ func TestWhatAnErrorMeans(t *testing.T) {
 		{"Retryable", onceward.Retryable(plain), driver.Retryable, driver.Retryable, driver.Retryable, driver.Retryable},
 		{"Final", onceward.Final(plain), driver.Final, driver.Final, driver.Final, driver.Final},
 		{"Unknown", onceward.Unknown(plain), driver.Unknown, driver.Unknown, driver.Unknown, driver.Unknown},
+		{"FinalError", &onceward.FinalError{Text: "no"}, driver.Final, driver.Final, driver.Final, driver.Final},
+		{"Final over Unknown", onceward.Final(onceward.Unknown(plain)), driver.Final, driver.Final, driver.Final, driver.Final},
+		{"unknown of a nested call", onceward.ErrUnknown, driver.Unknown, driver.Unknown, driver.Unknown, driver.Retryable},
+		{"hidden class", fmt.Errorf("bank: %v", context.DeadlineExceeded), driver.Retryable, driver.Final, driver.Unknown, driver.Retryable}, //nolint:errorlint // the trap
 		{"wrapped Final", fmt.Errorf("x: %w", onceward.Final(plain)), driver.Final, driver.Final, driver.Final, driver.Final},
 		{"deadline", context.DeadlineExceeded, driver.Unknown, driver.Final, driver.Unknown, driver.Retryable},
 		{"cancelled", fmt.Errorf("bank: %w", context.Canceled), driver.Unknown, driver.Final, driver.Unknown, driver.Retryable},
@@ -158,11 +163,50 @@ func TestCaseB067ZeroValues(t *testing.T) {
 			t.Errorf("%+v was taken", o)
 		}
 	}
-	if _, err := g.Define(onceward.Operation{Name: "x"}); err != nil {
-		t.Error(err)
+	op, err := g.Define(onceward.Operation{Name: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := op.Policy(); op.Name() != "x" || op.Guard() != g || p.Retention != onceward.DefaultRetention || p.Lease != onceward.DefaultLease ||
+		p.Timeout != onceward.DefaultTimeout || p.MaxAttempts != onceward.DefaultMaxAttempts || p.Codec.Name() != "json" || p.OnInFlight != onceward.Conflict() {
+		t.Errorf("%+v", p)
 	}
 	if _, err := g.Define(onceward.Operation{Name: "x"}); err == nil {
 		t.Error("a name was taken twice")
+	}
+}
+
+// TestCaseB067NothingPanicsAtTheFirstCall: what was not made by its constructor is refused.
+func TestCaseB067NothingPanicsAtTheFirstCall(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onceward.Operation{})
+	call := onceward.Call{Key: k("K")}
+	for name, try := range map[string]func() error{
+		"zero guard":          func() error { _, err := new(onceward.Guard).Define(onceward.Operation{Name: "x"}); return err },
+		"no operation":        func() error { _, err := onceward.Do(t.Context(), nil, call, paid); return err },
+		"zero operation":      func() error { _, err := onceward.Do(t.Context(), new(onceward.Op), call, paid); return err },
+		"no function":         func() error { _, err := onceward.Do[int](t.Context(), d.op, call, nil); return err },
+		"begin, no operation": func() error { _, err := d.Begin(t.Context(), nil, call); return err },
+		"begin, foreign one":  func() error { _, err := newDesk(t, onceward.Operation{}).Begin(t.Context(), d.op, call); return err },
+		"zero call":           func() error { _, err := d.Begin(t.Context(), d.op, onceward.Call{}); return err },
+	} {
+		if err := try(); err == nil || !strings.HasPrefix(err.Error(), "onceward: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := d.store.Count(faultstore.Claim); n != 0 {
+		t.Errorf("%d claims", n)
+	}
+	g, err := onceward.New(memstore.New(nil), &onceward.Options{SingleTenant: true}) // no logger, no observer
+	if err != nil {
+		t.Fatal(err)
+	}
+	op, err := g.Define(onceward.Operation{Name: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := onceward.Do(t.Context(), op, call, paid); v != "paid" || err != nil {
+		t.Errorf("%q %v", v, err)
 	}
 }
 
