@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	sqldriver "database/sql/driver"
 	"time"
 
 	"github.com/onceward/onceward/driver"
@@ -15,33 +16,36 @@ func (s *Store) Claim(ctx context.Context, c driver.Claim) (driver.Claimed, erro
 		return driver.Claimed{}, err
 	}
 	reply := driver.Claimed{Store: s.id}
-	cur, now, err := s.read(ctx, c.ID)
-	if err != nil {
-		return driver.Claimed{}, err
+	decide := func(cur *driver.Record, now time.Time, floor int64) (w state.Write) {
+		reply.Record, reply.Verdict, reply.Takeover, w = state.Claim(cur, &c, now, floor)
+		reply.Now = now
+		return w
 	}
-	if cur != nil {
-		var w state.Write
-		if reply.Record, reply.Verdict, reply.Takeover, w = state.Claim(cur, &c, now, 0); w == state.Keep {
-			reply.Now = now
-			return reply, nil
+	stored, fresh := identity(&c), false
+	err := s.readers.use(ctx, func(snapshot *session) error {
+		found, now, err := snapshot.read(&stored)
+		fresh = !found
+		if found && decide(&stored, now, 0) != state.Keep {
+			reply.Verdict = 0 // a snapshot decides no write
 		}
+		return err
+	})
+	if err != nil || reply.Verdict != 0 {
+		return reply, err
 	}
-	fresh := cur == nil // as far as the snapshot knows
 	err = s.group.do(ctx, func(t *tx) error {
-		reply.Now = t.now
-		if fresh {
-			reply.Record, reply.Verdict, reply.Takeover, _ = state.Claim(nil, &c, t.now, t.floor)
+		if fresh { // as far as the snapshot knew
+			decide(nil, t.now, t.floor)
 			if inserted, err := t.insert(&reply.Record); inserted || err != nil {
 				return err
 			}
 		}
-		cur, err := t.read(c.ID)
+		stored := identity(&c)
+		found, _, err := t.session.read(&stored)
 		if err != nil {
 			return err
 		}
-		var w state.Write
-		reply.Record, reply.Verdict, reply.Takeover, w = state.Claim(cur, &c, t.now, t.floor)
-		return t.write(&reply.Record, w, "update", updateArgs)
+		return t.write(&reply.Record, decide(orNil(&stored, found), t.now, t.floor), "update", updateArgs)
 	})
 	if err != nil {
 		return driver.Claimed{}, err
@@ -49,29 +53,40 @@ func (s *Store) Claim(ctx context.Context, c driver.Claim) (driver.Claimed, erro
 	return reply, nil
 }
 
+// insert makes a Processing record and reports whether there was no row.
+func (t *tx) insert(r *driver.Record) (inserted bool, err error) {
+	n, err := t.session.exec("insert", insertArgs(r)...)
+	return n == 1, err
+}
+
 // write applies w, an update by the statement that fits. The row was read in this transaction.
-func (t *tx) write(r *driver.Record, w state.Write, update string, args func(*driver.Record) []any) (err error) {
-	switch w {
-	case state.Insert:
-		_, err = t.insert(r)
-	case state.Update:
-		_, err = t.exec(update, args(r))
+func (t *tx) write(r *driver.Record, w state.Write, update string, args func(*driver.Record) []sqldriver.Value) error {
+	if w == state.Insert {
+		if _, err := t.insert(r); err != nil || r.Status == driver.Processing {
+			return err
+		}
+		w = state.Update // to the end with which it was read as missing
 	}
+	if w == state.Keep {
+		return nil
+	}
+	_, err := t.session.exec(update, args(r)...)
 	return err
 }
 
 // Renew implements driver.Store.
 func (s *Store) Renew(ctx context.Context, rn driver.Renewal) error {
 	return s.group.do(ctx, func(t *tx) error {
-		cur, err := t.read(rn.ID)
+		stored := driver.Record{ID: rn.ID}
+		found, _, err := t.session.read(&stored)
 		if err != nil {
 			return err
 		}
-		next, ok := state.Renew(cur, &rn, t.now)
+		next, ok := state.Renew(orNil(&stored, found), &rn, t.now)
 		if !ok {
 			return driver.ErrLeaseLost
 		}
-		_, err = t.exec("renew", []any{bindTime(next.LeaseUntil), bindTime(next.UpdatedAt), next.ID[:]})
+		_, err = t.session.exec("renew", bindTime(next.LeaseUntil), bindTime(next.UpdatedAt), next.ID[:])
 		return err
 	})
 }
@@ -83,12 +98,13 @@ func (s *Store) Finish(ctx context.Context, f driver.Finish) (driver.Finished, e
 	}
 	var reply driver.Finished
 	err := s.group.do(ctx, func(t *tx) error {
-		cur, err := t.read(f.Claim.ID)
+		stored := identity(&f.Claim)
+		found, _, err := t.session.read(&stored)
 		if err != nil {
 			return err
 		}
 		var w state.Write
-		reply.Record, reply.Applied, w = state.Finish(cur, &f, t.now)
+		reply.Record, reply.Applied, w = state.Finish(orNil(&stored, found), &f, t.now)
 		reply.Now = t.now
 		return t.write(&reply.Record, w, "finish", finishArgs)
 	})
@@ -105,7 +121,7 @@ func (s *Store) Settle(ctx context.Context, st driver.Settlement) (driver.Settle
 	}
 	var reply driver.Settled
 	err := s.group.do(ctx, func(t *tx) error {
-		cur, err := t.read(st.ID)
+		cur, _, err := t.session.get(st.ID)
 		if err != nil {
 			return err
 		}
@@ -125,7 +141,12 @@ func (s *Store) Settle(ctx context.Context, st driver.Settlement) (driver.Settle
 
 // Get implements driver.Store.
 func (s *Store) Get(ctx context.Context, id driver.ID) (driver.Snapshot, error) {
-	rec, now, err := s.read(ctx, id)
+	var rec *driver.Record
+	var now time.Time
+	err := s.readers.use(ctx, func(snapshot *session) (err error) {
+		rec, now, err = snapshot.get(id)
+		return err
+	})
 	if err != nil {
 		return driver.Snapshot{}, err
 	}
@@ -135,11 +156,15 @@ func (s *Store) Get(ctx context.Context, id driver.ID) (driver.Snapshot, error) 
 	return driver.Snapshot{Record: *rec, Now: now}, nil
 }
 
-// read reads outside the writer, from the last committed snapshot.
-func (s *Store) read(ctx context.Context, id driver.ID) (*driver.Record, time.Time, error) {
-	rec, now, err := scanOne(s.reader.QueryRowContext(ctx, id[:]))
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // the driver says "interrupted"
+// identity is what a claim knows of its record. The ID is a digest of all the rest, so a record under it has the same.
+func identity(c *driver.Claim) driver.Record {
+	return driver.Record{ID: c.ID, Scope: c.Scope, Operation: c.Operation, Key: c.Key}
+}
+
+// orNil is how package state says that there is no record.
+func orNil(r *driver.Record, found bool) *driver.Record {
+	if !found {
+		return nil
 	}
-	return rec, now, err
+	return r
 }

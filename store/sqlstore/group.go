@@ -16,6 +16,7 @@ type group struct {
 	mu      sync.Mutex
 	busy    bool
 	waiting []*rider
+	closed  chan struct{}        // nil: open; closed when the last batch is answered
 	run     func(batch []*rider) // runs and answers by rider.err
 }
 
@@ -28,10 +29,27 @@ type rider struct {
 	turn chan []*rider // nil: answered; otherwise lead this batch, which begins with the receiver
 }
 
-// do runs work in a transaction of its own or with others. When ctx ends while it still queues, nothing was done.
+// do runs the work. A panic is its own error: the other riders have done nothing.
+func (r *rider) do(t *tx) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("onceward: a store call panicked: %v", p)
+		}
+	}()
+	return r.work(t)
+}
+
+// do runs work in a transaction of its own or with others. When ctx ends before its batch began, nothing was done.
 func (g *group) do(ctx context.Context, work func(*tx) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	r := &rider{work: work}
 	g.mu.Lock()
+	if g.closed != nil {
+		g.mu.Unlock()
+		return errClosed
+	}
 	if !g.busy {
 		g.busy = true
 		g.mu.Unlock()
@@ -52,6 +70,17 @@ func (g *group) do(ctx context.Context, work func(*tx) error) error {
 		g.lead(<-r.turn) // taken already: the answer is near
 	}
 	return r.err
+}
+
+// close, once, refuses further work and waits for what is queued.
+func (g *group) close() {
+	g.mu.Lock()
+	g.closed = make(chan struct{})
+	if !g.busy {
+		close(g.closed)
+	}
+	g.mu.Unlock()
+	<-g.closed
 }
 
 // drop takes r out of the queue, if it is still there.
@@ -84,11 +113,16 @@ func (g *group) lead(batch []*rider) {
 	for _, r := range batch[1:] {
 		r.turn <- nil
 	}
-	runtime.Gosched()
+	if len(batch) > 1 {
+		runtime.Gosched() // let the answered ask again, so that the next batch is full
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.waiting) == 0 {
 		g.busy = false
+		if g.closed != nil {
+			close(g.closed)
+		}
 		return
 	}
 	n := min(len(g.waiting), maxBatch)

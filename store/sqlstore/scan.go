@@ -2,6 +2,8 @@ package sqlstore
 
 import (
 	"context"
+	sqldriver "database/sql/driver"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -16,36 +18,34 @@ func (s *Store) Scan(ctx context.Context, q driver.Scan) (driver.Page, error) {
 	if q.After != "" {
 		var err error
 		if after, err = strconv.ParseInt(q.After, 10, 64); err != nil {
-			return driver.Page{}, fmt.Errorf("onceward: Scan.After is not a Next of an earlier page")
+			return driver.Page{}, errors.New("onceward: Scan.After is not a Next of an earlier page")
 		}
 	}
 	limit := max(q.Limit, 1)
-	rows, err := s.db.QueryContext(ctx, s.sql["scan"], after, limit)
-	if err != nil {
-		return driver.Page{}, fmt.Errorf("onceward: scan: %w", err)
-	}
-	defer func() { _ = rows.Close() }()
 	var page driver.Page
 	n := 0
-	for rows.Next() {
-		var out row
-		if err := rows.Scan(append([]any{&out.now, &after}, out.targets()...)...); err != nil {
-			return driver.Page{}, fmt.Errorf("onceward: scan: %w", err)
-		}
-		n++
-		rec, err := out.record()
-		if err != nil {
-			return driver.Page{}, err
-		}
-		if rec.Result.Data != nil {
+	err := s.readers.use(ctx, func(session *session) error {
+		return session.query("scan", scanColumns, func(row []sqldriver.Value) error {
+			n++
+			var ok bool
+			if after, ok = row[scanColumns-1].(int64); !ok {
+				return fmt.Errorf("a rowid is a %T", row[scanColumns-1])
+			}
+			var id driver.ID
+			if !fill(id[:], row[scanColumns-2]) {
+				return fmt.Errorf("damaged record at rowid %d: its id has the wrong length", after)
+			}
+			rec := scanIdentity(id, row)
+			now, err := scanFields(rec, row)
 			rec.Result.Data = nil
-		}
-		if state.Matches(q.Which, rec, out.clock()) {
-			page.Snapshots = append(page.Snapshots, driver.Snapshot{Record: *rec, Now: out.clock()})
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return driver.Page{}, fmt.Errorf("onceward: scan: %w", err)
+			if err == nil && state.Matches(q.Which, rec, now) {
+				page.Snapshots = append(page.Snapshots, driver.Snapshot{Record: *rec, Now: now})
+			}
+			return err
+		}, after, int64(limit))
+	})
+	if err != nil {
+		return driver.Page{}, err
 	}
 	if n == limit {
 		page.Next = strconv.FormatInt(after, 10)

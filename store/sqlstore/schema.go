@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // SchemaVersion is the version of the tables that this package works on.
@@ -26,13 +28,13 @@ func (s *Store) prepareSchema(ctx context.Context, prefix string) error {
 		return fmt.Errorf("onceward: the store can't be opened: %w", err)
 	}
 	defer func() { _ = conn.Close() }()
-	if err := durable(ctx, conn); err != nil {
+	if err := s.durable(ctx, conn); err != nil {
 		return err
 	}
-	version, err := schemaVersion(ctx, conn, prefix)
-	if err == nil && version == 0 {
+	version, found, err := schemaVersion(ctx, conn, prefix)
+	if err == nil && !found {
 		if err = s.create(ctx, conn, prefix); err == nil {
-			version, err = schemaVersion(ctx, conn, prefix)
+			version, _, err = schemaVersion(ctx, conn, prefix)
 		}
 	}
 	switch {
@@ -46,26 +48,24 @@ func (s *Store) prepareSchema(ctx context.Context, prefix string) error {
 	return nil
 }
 
-// schemaVersion returns 0 when there are no tables.
-func schemaVersion(ctx context.Context, conn *sql.Conn, prefix string) (int, error) {
-	var n int
-	err := conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?", prefix+"meta").Scan(&n)
+// schemaVersion returns the version of the tables; found is false when there are none.
+func schemaVersion(ctx context.Context, conn *sql.Conn, prefix string) (version int, found bool, err error) {
+	err = conn.QueryRowContext(ctx, "SELECT count(*) > 0 FROM sqlite_schema WHERE type = 'table' AND name = ?", prefix+"meta").Scan(&found)
 	if err != nil {
-		return 0, fmt.Errorf("onceward: the store can't be read: is it a SQLite file? %w", err)
+		return 0, false, fmt.Errorf("onceward: the store can't be read: is it a SQLite file? %w", err)
 	}
-	if n == 0 {
-		return 0, nil
+	if !found {
+		return 0, false, nil
 	}
 	var text string
 	//nolint:gosec // the prefix was checked to be an identifier
 	if err := conn.QueryRowContext(ctx, "SELECT value FROM "+prefix+"meta WHERE name = 'schema'").Scan(&text); err != nil {
-		return 0, fmt.Errorf("onceward: the store's version can't be read: %w", err)
+		return 0, true, fmt.Errorf("onceward: the store's version can't be read: %w", err)
 	}
-	version, err := strconv.Atoi(text)
-	if err != nil {
-		return 0, fmt.Errorf("onceward: the store's version is %q, not a number", text)
+	if version, err = strconv.Atoi(text); err != nil {
+		return 0, true, fmt.Errorf("onceward: the store's version is %q, not a number", text)
 	}
-	return version, nil
+	return version, true, nil
 }
 
 // create runs the first migration under the write lock; another process that was faster is fine.
@@ -76,11 +76,15 @@ func (s *Store) create(ctx context.Context, conn *sql.Conn, prefix string) error
 	}
 	_, up, _ := strings.Cut(string(text), "-- +goose Up")
 	up, _, _ = strings.Cut(up, "-- +goose Down")
-	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+	err = s.whileBusy(func() error {
+		_, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE")
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("onceward: the store can't be written: check the file's and its folder's permissions: %w", err)
 	}
-	version, err := schemaVersion(ctx, conn, prefix)
-	if err == nil && version == 0 {
+	_, found, err := schemaVersion(ctx, conn, prefix)
+	if err == nil && !found {
 		_, err = conn.ExecContext(ctx, strings.ReplaceAll(up, "{prefix}", prefix))
 	}
 	if err == nil {
@@ -92,10 +96,14 @@ func (s *Store) create(ctx context.Context, conn *sql.Conn, prefix string) error
 	return errors.Join(fmt.Errorf("onceward: the store's tables can't be made: %w", err), rollbackErr)
 }
 
-// durable makes a connection keep what it acknowledges: WAL with synchronous=FULL.
-func durable(ctx context.Context, conn *sql.Conn) error {
+// durable makes a connection keep what it acknowledges, WAL with synchronous=FULL, and wait for other processes.
+func (s *Store) durable(ctx context.Context, conn *sql.Conn) error {
+	if _, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 10000"); err != nil {
+		return fmt.Errorf("onceward: PRAGMA busy_timeout: %w", err)
+	}
 	var mode string
-	if err := conn.QueryRowContext(ctx, "PRAGMA journal_mode = wal").Scan(&mode); err != nil {
+	err := s.whileBusy(func() error { return conn.QueryRowContext(ctx, "PRAGMA journal_mode = wal").Scan(&mode) })
+	if err != nil {
 		return fmt.Errorf("onceward: the store can't be switched to WAL: check that the file and its folder can be written: %w", err)
 	}
 	if mode != "wal" {
@@ -105,4 +113,17 @@ func durable(ctx context.Context, conn *sql.Conn) error {
 		return fmt.Errorf("onceward: PRAGMA synchronous: %w", err)
 	}
 	return nil
+}
+
+// whileBusy tries again, a few times, while another process holds a lock: SQLite does not wait for every kind by itself.
+func (s *Store) whileBusy(f func() error) (err error) {
+	for try := range 5 {
+		if try > 0 {
+			time.Sleep(rand.N(10 * time.Millisecond << try))
+		}
+		if err = f(); err == nil || !s.dialect.Busy(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("another process holds a lock on the store: %w", err)
 }

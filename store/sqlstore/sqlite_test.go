@@ -37,6 +37,7 @@ func openFile(t storetest.T, path string) *file {
 		t.Fatalf("%v", err)
 	}
 	db.SetMaxOpenConns(8)
+	db.SetMaxIdleConns(8)
 	s, err := sqlstore.Open(context.Background(), db, nil)
 	if err != nil {
 		_ = db.Close()

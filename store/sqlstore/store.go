@@ -1,13 +1,15 @@
 // Package sqlstore keeps records in a SQL database. It speaks database/sql and imports no driver.
 //
-// SQLite: open the database with a driver of your choice in a file, for example
+// SQLite: open a file, with a driver of your choice, by a handle that is the store's alone. With ncruces/go-sqlite3:
 //
-//	db, err := sql.Open("sqlite3", "file:onceward.db?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)")
+//	db, err := sql.Open("sqlite3", "file:onceward.db?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_txlock=immediate")
 //	store, err := sqlstore.Open(ctx, db, nil)
 //
 // A missing or empty file gets its tables; an older one is refused with the command that migrates it. Several
-// processes may use one file. A call is answered only after its COMMIT returned, with synchronous=FULL, so what was
-// acknowledged survives a power cut as far as the disk keeps its word. The clock is the host's, in milliseconds.
+// processes may use one file on a local disk. A call is answered only after its COMMIT returned, with synchronous=FULL,
+// whatever the handle says, so what was acknowledged survives a power cut as far as the disk keeps its word. A write
+// waits for another process's lock for some time (10 s, a few times) and then fails with nothing written. The clock is
+// the host's, in milliseconds. The store keeps one connection for writing and a few for reading.
 package sqlstore
 
 import (
@@ -20,6 +22,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/onceward/onceward/dialect"
 	"github.com/onceward/onceward/driver"
@@ -42,9 +45,10 @@ type Store struct {
 	dialect dialect.Dialect
 	id      driver.StoreID
 	sql     map[string]string
-	reader  *sql.Stmt
+	readers readers
 	writer  writer
 	group   group
+	closing sync.Once
 }
 
 // Open prepares a store on db, which stays the caller's to close, after Close. db needs at least two connections: one
@@ -80,21 +84,27 @@ func Open(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 	if s.id, err = s.storeID(ctx, prefix); err != nil {
 		return nil, err
 	}
-	if s.reader, err = db.PrepareContext(ctx, s.sql["read"]); err != nil {
-		return nil, fmt.Errorf("onceward: prepare read: %w", err)
-	}
+	s.readers = newReaders(s, db.Stats().MaxOpenConnections)
 	s.writer.store = s
 	s.group.run = s.writer.run
+	// A writer that can't begin shows it now, not at the first call.
+	if err := s.group.do(ctx, func(*tx) error { return nil }); err != nil {
+		return nil, errors.Join(fmt.Errorf("onceward: the store can't be written: check the permissions of the file and its folder: %w", err), s.Close())
+	}
 	return s, nil
 }
 
-// Close gives the store's connections back. Calls must have ended.
+// Close waits for the calls that are under way and gives the store's connections back. Later calls are refused.
 func (s *Store) Close() error {
-	s.writer.discard()
-	return s.reader.Close()
+	s.closing.Do(func() {
+		s.group.close()
+		s.readers.close()
+		s.writer.session.close()
+	})
+	return nil
 }
 
-// statements reads the dialect's SQL files and puts the prefix in.
+// statements reads the dialect's SQL files and puts the prefix and the common part of reading in.
 func statements(d dialect.Dialect, prefix string) (map[string]string, error) {
 	dir := path.Join("sql", d.String())
 	list, err := fs.ReadDir(files, dir)
@@ -107,7 +117,11 @@ func statements(d dialect.Dialect, prefix string) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[strings.TrimSuffix(f.Name(), ".sql")] = strings.ReplaceAll(string(text), "{prefix}", prefix)
+		out[strings.TrimSuffix(f.Name(), ".sql")] = string(text)
+	}
+	placeholders := strings.NewReplacer("{prefix}", prefix, "{fields}", "\n"+out["fields"])
+	for name, text := range out {
+		out[name] = placeholders.Replace(text)
 	}
 	return out, nil
 }

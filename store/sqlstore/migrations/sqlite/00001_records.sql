@@ -8,6 +8,7 @@ CREATE TABLE {prefix}meta (
 -- expires_at: it would cost every finish, and the sweep walks by rowid. Identity columns are NOT NULL: NULLs are
 -- distinct in a unique index, and an absent tenant must equal only an absent tenant.
 CREATE TABLE {prefix}records (
+    nr               INTEGER PRIMARY KEY, -- the rowid, by a name, so that VACUUM keeps it under a sweep
     id               BLOB    NOT NULL UNIQUE CHECK (length(id) = 32),
     namespace        TEXT    NOT NULL,
     tenant           TEXT    NOT NULL,

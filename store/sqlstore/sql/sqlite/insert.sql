@@ -1,9 +1,11 @@
--- The unique key decides whether there is no row: one row affected is a record made, none is somebody else's record.
+-- Makes a record of a first attempt. The unique key decides whether there is no row: one row affected is a record made,
+-- none is somebody else's record.
 INSERT INTO {prefix}records (
-    namespace, tenant, caller, operation, idempotency_key,
-    status, failure, fingerprint, attempt, died, max_attempts, fence, owner,
-    lease_us, lease_until, deadline_at, on_lapse, repeatable_until, retention_us,
-    result_codec, result_meta, result, tombstone, request, error, resolution,
-    created_at, updated_at, completed_at, expires_at, id
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (id) DO NOTHING
+    namespace, tenant, caller, operation, idempotency_key, fingerprint, attempt, died, max_attempts, fence, owner,
+    lease_us, lease_until, deadline_at, on_lapse, repeatable_until, retention_us, request, created_at, updated_at, id,
+    status, failure, result_codec, tombstone, error, resolution
+) VALUES (
+    ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
+    ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?19, ?20,
+    'PROCESSING', '', '', 0, '', ''
+) ON CONFLICT (id) DO NOTHING
