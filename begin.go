@@ -132,11 +132,7 @@ func (g *Guard) lead(ctx context.Context, in *intent, f *flight) (d Decision, ag
 	if err == nil && d.Kind == KindRun {
 		return d, false, nil // the attempt lands the flight
 	}
-	if err != nil && CodeOf(err) == "" {
-		g.flights.land(f, Decision{}, nil, false)
-	} else {
-		g.flights.land(f, d, err, true)
-	}
+	g.flights.land(f, d, err, true)
 	g.flights.retire(f)
 	return d, false, err
 }

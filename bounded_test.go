@@ -27,6 +27,9 @@ func TestBounded(t *testing.T) {
 				ctx, cancel := build(time.Second)
 				child, cancelChild := context.WithCancel(ctx)
 				defer cancelChild()
+				if cause := context.Cause(ctx); cause != nil {
+					t.Errorf("the parent's end shows: %v", cause)
+				}
 				if at, ok := ctx.Deadline(); !ok || time.Until(at) != time.Second || ctx.Err() != nil || ctx.Value(key{}) != "trace" {
 					t.Errorf("deadline %v %v, %v, %v", at, ok, ctx.Err(), ctx.Value(key{}))
 				}

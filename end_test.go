@@ -49,8 +49,10 @@ func TestHeartbeatStopsAtTheTimeout(t *testing.T) {
 			if n := d.store.Count(faultstore.Renew); n != beats {
 				t.Errorf("%d heartbeats after the timeout", n-beats)
 			}
-			if _, _, err := other.pay(t.Context(), "K", paid); !errors.Is(err, onceward.ErrUnknown) {
-				t.Errorf("after the lapse: %v", err)
+			for _, desk := range []*desk{d, other} { // this process has no better knowledge any more
+				if _, _, err := desk.pay(t.Context(), "K", paid); !errors.Is(err, onceward.ErrUnknown) {
+					t.Errorf("after the lapse: %v", err)
+				}
 			}
 			return "late", nil
 		})
@@ -102,6 +104,9 @@ func TestLateEndIsSuperseded(t *testing.T) {
 				})
 				if v != c.wantValue || info.Kind != c.wantKind || (err == nil) != (c.wantErr == nil && c.wantText == "") || c.wantErr != nil && !errors.Is(err, c.wantErr) {
 					t.Errorf("%q %+v %v", v, info, err)
+				}
+				if n := d.count(onceward.EventContradiction); n != 0 {
+					t.Errorf("%d alarms, and nobody resolved anything", n)
 				}
 				var final *onceward.FinalError
 				if c.wantText != "" && (!errors.As(err, &final) || final.Text != c.wantText) {
@@ -161,6 +166,27 @@ func TestAttemptEndsOnce(t *testing.T) {
 	}
 	if a.Context().Err() == nil {
 		t.Error("the context outlives its attempt")
+	}
+}
+
+// TestWhatAnEndLeaves: no bytes are a result, and a failure that is not final leaves none.
+func TestWhatAnEndLeaves(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onceward.Operation{Codec: onceward.Raw{}})
+	if _, err := d.begin(t, "empty").Succeed(t.Context(), onceward.Result{Codec: "raw"}); err != nil {
+		t.Error(err)
+	}
+	if v, info, err := d.pay(t.Context(), "empty", paid); v != "" || err != nil || info.Kind != onceward.KindReplay {
+		t.Errorf("%q %+v %v", v, info, err)
+	}
+	for kind, want := range map[driver.Failure]int{driver.Retryable: 0, driver.Unknown: 0, driver.Final: 2} {
+		name := kind.String()
+		if _, err := d.begin(t, name).Fail(t.Context(), kind, errNoMoney, onceward.Result{Codec: "raw", Data: []byte("no")}); err != nil {
+			t.Error(err)
+		}
+		if s, err := d.mem.Get(t.Context(), idOf(name)); err != nil || len(s.Record.Result.Data) != want || s.Record.Error != "no money" {
+			t.Errorf("%s: %+v %v", name, s.Record, err)
+		}
 	}
 }
 
@@ -234,6 +260,15 @@ func TestUnrecordedBytesAreBounded(t *testing.T) {
 			t.Errorf("%d given up, log %s", given, log.String())
 		}
 		store.Refuse(faultstore.Finish, 0)
+		pass(2 * time.Second)
+		store.Refuse(faultstore.Finish, -1)
+		for i := range 2 { // what was written has left its place
+			_, _ = onceward.Do(t.Context(), op, onceward.Call{Key: k(fmt.Sprint("later-", i))}, func(context.Context) (string, error) { return "ten bytes.", nil })
+		}
+		if given != 1 {
+			t.Errorf("%d given up in the end", given)
+		}
+		store.Refuse(faultstore.Finish, 0)
 		if lost, err := g.Close(t.Context()); lost != 0 || err != nil {
 			t.Errorf("%d %v", lost, err)
 		}
@@ -282,6 +317,27 @@ func TestCloseOfAnIdleGuard(t *testing.T) {
 			t.Fatalf("%d %v", lost, err)
 		}
 	}
+}
+
+// TestCloseEndsCourtesies: claims to be given back don't outlive the guard.
+func TestCloseEndsCourtesies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, onceward.Operation{})
+		d.store.Refuse(faultstore.Claim, -1)
+		d.store.Refuse(faultstore.Get, -1)
+		_, _, _ = d.pay(t.Context(), "K", paid)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if lost, err := d.Close(ctx); lost != 0 || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%d %v", lost, err)
+		}
+		asked := d.store.Count(faultstore.Get)
+		pass(time.Minute)
+		if n := d.store.Count(faultstore.Get); asked == 0 || n != asked {
+			t.Errorf("asked %d times, %d times afterwards", asked, n-asked)
+		}
+	})
 }
 
 // TestCloseCancelsWhatItGivesUp: the work hears why.

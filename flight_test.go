@@ -221,18 +221,78 @@ func TestWaiterForAnotherProcessBecomesTheRunner(t *testing.T) {
 			_, _, _ = a.pay(t.Context(), "K", func(context.Context) (string, error) { pass(5 * time.Second); return "", errors.New("busy") })
 		})
 		synctest.Wait()
-		errs := oncetest.Storm(t, func(int) error {
-			v, info, err := b.pay(t.Context(), "K", slow(5*time.Second))
-			if err == nil && (v != "paid" || info.Attempt != 2) {
-				err = fmt.Errorf("%q %+v", v, info)
+		errs := oncetest.Storm(t, func(i int) error {
+			if i == 64 { // one leaves its place when it becomes the runner
+				pass(7 * time.Second)
+			}
+			v, _, err := b.pay(t.Context(), "K", slow(5*time.Second))
+			if err == nil && v != "paid" {
+				err = fmt.Errorf("%q", v)
 			}
 			return err
-		}, 64)
+		}, 65)
 		wg.Wait()
 		if n := refusals(t, errs); n != 0 {
 			t.Errorf("%d were refused", n)
 		}
 		b.ledger.WantOnce(t, "K")
+	})
+}
+
+// TestFollowerIsNoLessPatientThanItsLeader: who came later waits longer.
+func TestFollowerIsNoLessPatientThanItsLeader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		mem := memstore.New(nil)
+		o := onceward.Operation{OnInFlight: onceward.Wait(3 * time.Second)}
+		a, b := newDeskOn(t, mem, o), newDeskOn(t, mem, o)
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _, _ = a.pay(t.Context(), "K", slow(5*time.Second)) })
+		synctest.Wait()
+		wg.Go(func() {
+			if _, _, err := b.pay(t.Context(), "K", paid); !errors.Is(err, onceward.ErrInFlight) {
+				t.Errorf("the leader: %v", err)
+			}
+		})
+		pass(2500 * time.Millisecond)
+		if v, _, err := b.pay(t.Context(), "K", paid); v != "paid" || err != nil {
+			t.Errorf("the follower: %q %v", v, err)
+		}
+		wg.Wait()
+	})
+}
+
+// TestWaiterThatLeavesFreesItsPlace; and those who stay get the answer, an unknown one too, without asking the store.
+func TestWaiterThatLeavesFreesItsPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, onceward.Operation{OnInFlight: onceward.Wait(time.Minute)})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, _, _ = d.pay(t.Context(), "K", func(context.Context) (string, error) {
+				pass(10 * time.Second)
+				return "", onceward.Unknown(errNoMoney)
+			})
+		})
+		synctest.Wait()
+		for range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			for _, err := range oncetest.Storm(t, func(int) error { _, _, err := d.pay(ctx, "K", paid); return err }, 64) {
+				if !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v", err)
+				}
+			}
+			cancel()
+		}
+		for _, err := range oncetest.Storm(t, func(int) error { _, _, err := d.pay(t.Context(), "K", paid); return err }, 64) {
+			if !errors.Is(err, onceward.ErrUnknown) {
+				t.Errorf("%v", err)
+			}
+		}
+		wg.Wait()
+		if n := d.store.Count(faultstore.Claim); n != 1 {
+			t.Errorf("%d claims", n)
+		}
 	})
 }
 

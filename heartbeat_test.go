@@ -9,6 +9,7 @@ import (
 
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/oncetest"
 	"github.com/onceward/onceward/store/faultstore"
 	"github.com/onceward/onceward/store/memstore"
 )
@@ -72,6 +73,45 @@ func TestHeartbeatTriesAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSlowHeartbeatCountsFromItsSending: the store may have renewed as early as that.
+func TestSlowHeartbeatCountsFromItsSending(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, onceward.Operation{})
+		release := d.store.Hold(faultstore.Renew)
+		start := time.Now()
+		_, _, _ = d.pay(t.Context(), "K", func(ctx context.Context) (string, error) {
+			pass(20 * time.Second) // the heartbeat was sent after 10
+			d.store.Refuse(faultstore.Renew, -1) // those after it
+			release()
+			<-ctx.Done()
+			if at := time.Since(start); at != 35*time.Second {
+				t.Errorf("cancelled after %v", at)
+			}
+			return "paid", nil
+		})
+	})
+}
+
+// TestHeartbeatOnItsWayAtTheTimeout is the last one.
+func TestHeartbeatOnItsWayAtTheTimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, onceward.Operation{Timeout: 12 * time.Second})
+		release := d.store.Hold(faultstore.Renew)
+		_, _, _ = d.pay(t.Context(), "K", func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			pass(3 * time.Second)
+			release()
+			pass(5 * time.Minute)
+			return "paid", nil
+		})
+		if n := d.store.Count(faultstore.Renew); n != 1 {
+			t.Errorf("%d heartbeats", n)
+		}
+	})
 }
 
 type valueKey struct{}
@@ -162,6 +202,50 @@ func TestClaimInFlightIsShared(t *testing.T) {
 			t.Errorf("%d claims", n)
 		}
 		d.ledger.WantOnce(t, "K")
+	})
+}
+
+// TestClaimInFlightIsSharedByEqualsOnly: a replay is not for another request that came meanwhile.
+func TestClaimInFlightIsSharedByEqualsOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, onceward.Operation{})
+		_, _, _ = d.pay(t.Context(), "K", paid)
+		release := d.store.Hold(faultstore.Claim)
+		time.AfterFunc(time.Second, release)
+		errs := oncetest.Storm(t, func(i int) error {
+			_, err := onceward.Do(t.Context(), d.op, onceward.Call{Key: k("K"), Request: 7 + i%2}, paid)
+			return err
+		}, 20)
+		for i, err := range errs {
+			if i%2 == 0 && err != nil || i%2 == 1 && !errors.Is(err, onceward.ErrMismatch) {
+				t.Errorf("request %d: %v", 7+i%2, err)
+			}
+		}
+		d.ledger.WantOnce(t, "K")
+	})
+}
+
+// TestPatienceWithAStumblingStore: less and less often, until StoreTimeout or until the caller has gone.
+func TestPatienceWithAStumblingStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, onceward.Operation{})
+		d.store.Refuse(faultstore.Claim, -1)
+		start := time.Now()
+		if _, _, err := d.pay(t.Context(), "K", paid); !errors.Is(err, onceward.ErrStoreUnavailable) || time.Since(start) != 5*time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		if n := d.store.Count(faultstore.Claim); n < 8 || n > 16 { // pauses of 20 ms doubling to 1 s, or half of it
+			t.Errorf("%d claims", n)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start = time.Now()
+		if _, _, err := d.pay(ctx, "K", paid); !errors.Is(err, onceward.ErrStoreUnavailable) || time.Since(start) > 2*time.Second {
+			t.Errorf("a caller who left: %v after %v", err, time.Since(start))
+		}
+		_, _ = d.Close(t.Context())
 	})
 }
 
