@@ -9,7 +9,7 @@ import (
 )
 
 // Budget bounds the bytes of requests and answers that guarded calls hold at one time. Share one between all
-// middlewares of a process. Safe for concurrent use.
+// middlewares of a process. The zero value admits nothing. Safe for concurrent use.
 type Budget struct {
 	max  int64
 	held atomic.Int64
@@ -27,7 +27,7 @@ func (b *Budget) take(n int64) bool {
 		if held+n > b.max {
 			return false
 		}
-		if b.held.CompareAndSwap(held, held+n) {
+		if b.held.CompareAndSwap(held, held+n) { // never above max, not even for a moment
 			return true
 		}
 	}
@@ -40,7 +40,11 @@ var (
 	errNoBudget = errors.New("oncehttp: too many bytes in flight")
 )
 
-// readBody reads the whole body, never more than limit, inside the budget. It returns what it took from the budget.
+// maxFirstRead bounds what is set aside on the word of a Content-Length alone.
+const maxFirstRead = 64 << 10
+
+// readBody reads the whole body, never more than limit, inside the budget. It returns what it took from the budget,
+// which the caller gives back.
 func readBody(r *http.Request, limit int64, budget *Budget) (body []byte, taken int64, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, 0, nil
@@ -48,29 +52,60 @@ func readBody(r *http.Request, limit int64, budget *Budget) (body []byte, taken 
 	if r.ContentLength > limit {
 		return nil, 0, errTooLarge
 	}
-	// The declared length is only a hint for how much to take at first; the limit holds for what really comes.
-	chunk := min(max(r.ContentLength, 512), 64<<10)
-	var buf bytes.Buffer
+	size := int64(512)
+	if r.ContentLength >= 0 {
+		size = min(r.ContentLength+1, maxFirstRead) // one more, to see the end without growing
+	}
 	for {
-		if !budget.take(chunk) {
-			return nil, taken, errNoBudget
+		if len(body) == cap(body) {
+			if !budget.take(size) {
+				return nil, taken, errNoBudget
+			}
+			grown := make([]byte, len(body), size)
+			copy(grown, body)
+			budget.give(taken)
+			body, taken = grown, size
+			size = min(2*size, limit+1)
 		}
-		taken += chunk
-		buf.Grow(int(chunk))
-		n, err := io.CopyN(&buf, r.Body, chunk)
-		budget.give(chunk - n)
-		taken -= chunk - n
+		n, err := r.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
 		switch {
+		case int64(len(body)) > limit:
+			return nil, taken, errTooLarge
 		case errors.Is(err, io.EOF):
-			return buf.Bytes(), taken, nil
+			return body, taken, nil
 		case err != nil:
 			return nil, taken, err
-		case int64(buf.Len()) > limit:
-			return nil, taken, errTooLarge
-		}
-		chunk = min(chunk*2, limit+1-int64(buf.Len()), 256<<10)
-		if chunk < 1 {
-			chunk = 1
 		}
 	}
+}
+
+// wholeBody is a request body that was read before.
+type wholeBody struct {
+	bytes.Reader
+	bytes []byte
+}
+
+func (*wholeBody) Close() error { return nil }
+
+// again is http.Request.GetBody: a proxy may send the body once more.
+func (b *wholeBody) again() (io.ReadCloser, error) {
+	c := &wholeBody{bytes: b.bytes}
+	c.Reset(b.bytes)
+	return c, nil
+}
+
+// give puts the body into a request, which is the handler's own.
+func (b *wholeBody) give(r *http.Request, body []byte) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return
+	}
+	r.ContentLength, r.TransferEncoding = int64(len(body)), nil
+	if len(body) == 0 {
+		r.Body = http.NoBody
+		return
+	}
+	b.bytes = body
+	b.Reset(body)
+	r.Body, r.GetBody = b, b.again
 }

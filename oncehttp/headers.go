@@ -20,13 +20,29 @@ var kept = map[string]bool{
 
 var lineBreaks = strings.NewReplacer("\r", " ", "\n", " ")
 
+// maxMeta bounds what is kept of an answer's headers. An answer with more is not replayed: duplicates are told that the
+// work is done.
+const maxMeta = 32 << 10
+
+// field is one header with its lines. No lines means one that was set to nothing, which keeps net/http from guessing a
+// type.
+type field struct {
+	name   string
+	values []string
+}
+
 // encodeMeta keeps a status and the headers that may be replayed: the status, then a line each, sorted by name. A name
-// without a colon is one that the handler set to nothing, which keeps net/http from guessing a type.
-func encodeMeta(status int, h http.Header) []byte {
+// without a colon is one that was set to nothing. What stands in outer is left out: it was there before the handler
+// ran, and will be there before a replay.
+func encodeMeta(status int, h http.Header, outer []field) []byte {
 	var names [16]string
 	list := names[:0]
-	for name := range h {
-		if kept[name] {
+	for name, values := range h {
+		if !kept[http.CanonicalHeaderKey(name)] {
+			continue
+		}
+		same := func(f field) bool { return f.name == name && slices.Equal(f.values, values) }
+		if !slices.ContainsFunc(outer, same) {
 			list = append(list, name)
 		}
 	}
@@ -35,6 +51,7 @@ func encodeMeta(status int, h http.Header) []byte {
 	meta = strconv.AppendInt(meta, int64(status), 10)
 	for _, name := range list {
 		values := h[name]
+		name = http.CanonicalHeaderKey(name)
 		if len(values) == 0 {
 			meta = append(append(meta, '\n'), name...)
 		}
@@ -49,26 +66,37 @@ func encodeMeta(status int, h http.Header) []byte {
 	return meta
 }
 
-var errMeta = errors.New("oncehttp: the stored status and headers are damaged")
+var errMeta = errors.New("the stored status and headers are damaged")
 
-// decodeMeta puts the headers into h and returns the status.
-func decodeMeta(meta []byte, h http.Header) (status int, err error) {
-	text := string(meta)
-	line, rest, more := strings.Cut(text, "\n")
-	if status, err = strconv.Atoi(line); err != nil || status < 200 || status > 999 {
-		return 0, errMeta
+// line is one line of a field; set is false for a field that was set to nothing.
+type line struct {
+	name, value string
+	set         bool
+}
+
+// decodeMeta appends the stored headers to lines and returns the status.
+func decodeMeta(meta string, lines []line) (status int, _ []line, err error) {
+	text, rest, more := strings.Cut(meta, "\n")
+	if status, err = strconv.Atoi(text); err != nil || status < 200 || status > 999 || len(text) != 3 {
+		return 0, nil, errMeta
 	}
 	for more {
-		line, rest, more = strings.Cut(rest, "\n")
-		name, value, has := strings.Cut(line, ":")
-		if !kept[name] {
-			return 0, errMeta
+		text, rest, more = strings.Cut(rest, "\n")
+		l := line{}
+		l.name, l.value, l.set = strings.Cut(text, ":")
+		if !kept[l.name] {
+			return 0, nil, errMeta
 		}
-		if has {
-			h[name] = append(h[name], value)
-		} else {
-			h[name] = nil
+		lines = append(lines, l)
+	}
+	return status, lines, nil
+}
+
+func find(lines []line, name string) string {
+	for _, l := range lines {
+		if l.name == name {
+			return l.value
 		}
 	}
-	return status, nil
+	return ""
 }

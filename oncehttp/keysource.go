@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/onceward/onceward/key"
@@ -123,16 +124,23 @@ func jsonText(body []byte, pointer string) []string {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
 	var v any
-	if dec.Decode(&v) != nil {
+	if dec.Decode(&v) != nil || dec.More() {
 		return nil
 	}
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
-		object, ok := v.(map[string]any)
-		if !ok {
+		switch in := v.(type) {
+		case map[string]any:
+			v = in[token]
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(in) || strconv.Itoa(i) != token {
+				return nil
+			}
+			v = in[i]
+		default:
 			return nil
 		}
-		v = object[token]
 	}
 	switch v := v.(type) {
 	case string:
@@ -146,7 +154,11 @@ func jsonText(body []byte, pointer string) []string {
 }
 
 func mediaType(r *http.Request) string {
-	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	text := r.Header.Get("Content-Type")
+	if text == "application/json" || text == "application/x-www-form-urlencoded" {
+		return text // as parsing would say, without its map
+	}
+	t, _, err := mime.ParseMediaType(text)
 	if err != nil {
 		return ""
 	}

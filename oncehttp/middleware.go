@@ -1,17 +1,13 @@
 package oncehttp
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/onceward/onceward"
-	"github.com/onceward/onceward/driver"
 	"github.com/onceward/onceward/fingerprint"
 	"github.com/onceward/onceward/key"
 )
@@ -62,7 +58,8 @@ type middleware struct {
 	methods map[string]bool
 }
 
-// New returns the middleware of an operation. Errors: no Scope without SingleTenant, or a LeaveOut that is no place.
+// New returns the middleware of an operation. Errors: no Scope without SingleTenant, a negative limit, or
+// a place in Keys or LeaveOut that is none.
 func New(op *onceward.Op, opts *Options) (func(http.Handler) http.Handler, error) {
 	if op == nil {
 		return nil, errors.New("oncehttp: New needs an operation that a guard defined")
@@ -105,8 +102,16 @@ func New(op *onceward.Op, opts *Options) (func(http.Handler) http.Handler, error
 	}
 	m.early = !slices.ContainsFunc(o.Keys, func(s KeySource) bool { return s.needBody })
 	for _, source := range o.Keys {
+		if source.find == nil {
+			return nil, errors.New("oncehttp: Options.Keys has a zero KeySource: use FromHeader, FromQuery, FromJSON or FromForm")
+		}
 		if source.leaveOut != nil {
 			source.leaveOut(&m.rules)
+		}
+	}
+	for _, pointer := range m.rules.json {
+		if err := fingerprint.CheckPointer(pointer); err != nil {
+			return nil, fmt.Errorf("oncehttp: json:%s: %w", pointer, err)
 		}
 	}
 	return func(next http.Handler) http.Handler {
@@ -121,7 +126,7 @@ func (m *middleware) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if k, err := findKey(m.opts.Keys, r, nil); err != nil || !k.IsZero() {
 			w.Header().Set(HeaderStatus, "ignored")
 		}
-		m.next.ServeHTTP(w, r)
+		m.pass(w, r)
 		return
 	}
 	var k key.Key
@@ -131,6 +136,7 @@ func (m *middleware) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if k.IsZero() {
+			w.Header().Set(HeaderStatus, "none")
 			m.pass(w, r)
 			return
 		}
@@ -151,25 +157,19 @@ func (m *middleware) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	r = withBody(r, body)
 	if k.IsZero() {
+		w.Header().Set(HeaderStatus, "none")
+		r = r.WithContext(r.Context()) // a copy
+		new(wholeBody).give(r, body)
 		m.pass(w, r)
 		return
 	}
-	d, err := m.op.Guard().Begin(r.Context(), m.op, onceward.Call{Scope: scope, Key: k, Fingerprint: m.sum(r, body)})
+	d, err := m.op.Guard().Begin(r.Context(), m.op, onceward.Call{Scope: scope, Key: k, Fingerprint: m.rules.sum(r, body)})
 	if err != nil {
 		m.refuse(w, r, err)
 		return
 	}
-	m.answer(w, r, &d)
-}
-
-func (m *middleware) sum(r *http.Request, body []byte) fingerprint.Sum { return m.rules.sum(r, body) }
-
-// pass serves a request without a key, unguarded.
-func (m *middleware) pass(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set(HeaderStatus, "none")
-	m.next.ServeHTTP(w, r)
+	m.answer(w, r, body, &d)
 }
 
 func (m *middleware) scope(r *http.Request) (scope onceward.Scope, err error) {
@@ -200,18 +200,30 @@ func (m *middleware) refuseKey(w http.ResponseWriter, r *http.Request, k key.Key
 }
 
 func (m *middleware) refuseBody(w http.ResponseWriter, r *http.Request, err error) {
+	if r.ProtoMajor == 1 { // in HTTP/2 it would end the other streams
+		w.Header().Set("Connection", "close") // what was not read is not read
+	}
+	var outer *http.MaxBytesError // somebody around us has a limit too
 	switch {
 	case errors.Is(err, errTooLarge):
-		w.Header().Set("Connection", "close") // what was not read is not read
 		m.problem(w, r, onceward.CodeBodyTooLarge, 0, fmt.Sprintf("at most %d bytes", m.opts.MaxBody))
+	case errors.As(err, &outer):
+		m.problem(w, r, onceward.CodeBodyTooLarge, 0, fmt.Sprintf("at most %d bytes", outer.Limit))
 	case errors.Is(err, errNoBudget):
-		w.Header().Set("Connection", "close")
-		p := NewProblem(onceward.CodeTooMany, time.Second, "too many bytes in flight")
-		p.Status = http.StatusServiceUnavailable // it is the server that is full, not the caller who is greedy
+		m.full(w, r)
+	default: // it is the sender who broke off; should he hear us, nothing was run
+		p := NewProblem(onceward.CodeStoreUnavailable, time.Second, "the request body could not be read whole, so nothing was run")
+		p.Status, p.Code, p.Title = http.StatusBadRequest, onceward.CodeKeyInvalid, "the request is not whole"
+		p.Type = "urn:onceward:problem:" + string(p.Code)
 		m.write(w, r, p)
-	default:
-		m.problem(w, r, onceward.CodeKeyInvalid, 0, "the request body could not be read whole")
 	}
+}
+
+// full says that the server, not the caller, has too much in hand.
+func (m *middleware) full(w http.ResponseWriter, r *http.Request) {
+	p := NewProblem(onceward.CodeTooMany, time.Second, "too many bytes in flight")
+	p.Status = http.StatusServiceUnavailable
+	m.write(w, r, p)
 }
 
 // refuse answers an error of Begin.
@@ -229,10 +241,11 @@ func (m *middleware) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-func (m *middleware) answer(w http.ResponseWriter, r *http.Request, d *onceward.Decision) {
+// answer gives what was decided. body is the request's, for the handler.
+func (m *middleware) answer(w http.ResponseWriter, r *http.Request, body []byte, d *onceward.Decision) {
 	switch d.Kind {
 	case onceward.KindRun:
-		m.run(w, r, d.Attempt)
+		m.run(w, r, body, d.Attempt)
 	case onceward.KindReplay, onceward.KindReplayFailure:
 		m.replay(w, r, d)
 	case onceward.KindMismatch:
@@ -246,125 +259,6 @@ func (m *middleware) answer(w http.ResponseWriter, r *http.Request, d *onceward.
 	default:
 		m.problem(w, r, onceward.CodeInFlight, d.RetryAfter, "")
 	}
-}
-
-// run lets the handler work under the attempt and records its answer before it leaves.
-func (m *middleware) run(w http.ResponseWriter, r *http.Request, a *onceward.Attempt) {
-	ctx := a.Context()
-	status := "executed"
-	if a.Bypassed() {
-		status = "bypassed"
-	}
-	rec := &recorder{w: w, r: r, budget: m.opts.Budget, limit: m.opts.MaxResult}
-	rec.onStream = func() { w.Header().Set(HeaderStatus, status) }
-	defer rec.release()
-	returned := false
-	defer func() {
-		if !returned { // a panic, http.ErrAbortHandler among them, or Goexit: it goes on as it is
-			kind := driver.Unknown
-			if m.policy.Repeatable {
-				kind = driver.Retryable
-			}
-			_, _ = a.Fail(ctx, kind, errors.New("the handler panicked or left by Goexit"), onceward.Result{})
-		}
-	}()
-	m.next.ServeHTTP(rec, inner(ctx, r))
-	if rec.status == 0 {
-		rec.WriteHeader(http.StatusOK)
-	}
-	returned = true
-
-	outcome := m.judge(rec)
-	end := m.record(ctx, a, rec, outcome)
-	h := w.Header()
-	switch {
-	case end.Superseded && !rec.streaming:
-		for name := range h {
-			if kept[name] {
-				delete(h, name)
-			}
-		}
-		h.Del("Content-Length")
-		m.answer(w, r, &end.Decision)
-		return
-	case rec.streaming:
-	case a.Bypassed():
-		h.Set(HeaderStatus, "bypassed")
-	case outcome == Unknown:
-		h.Set(HeaderStatus, "unknown")
-	case !end.Recorded:
-		h.Set(HeaderStatus, "unrecorded")
-	default:
-		h.Set(HeaderStatus, "executed")
-		if outcome != NotDone {
-			setExpires(h, end.ExpiresAt)
-		}
-	}
-	rec.send()
-}
-
-// judge says what the answer means: by the handler's own word, the route's table, or the status.
-func (m *middleware) judge(rec *recorder) Outcome {
-	if rec.cut() {
-		return Unknown
-	}
-	if o, err := ParseOutcome(rec.outcome); err == nil {
-		return o
-	}
-	if o, ok := m.opts.OnStatus[rec.status]; ok && o != ByStatus {
-		return o
-	}
-	return outcomeOf(rec.status, rec.w.Header(), m.policy)
-}
-
-func (m *middleware) record(ctx context.Context, a *onceward.Attempt, rec *recorder, o Outcome) onceward.End {
-	result := onceward.Result{Codec: "http", Meta: encodeMeta(rec.status, rec.w.Header())}
-	if rec.streaming {
-		result.Tombstone = true
-	} else {
-		result.Data = bytes.Clone(rec.body.Bytes())
-		if result.Data == nil {
-			result.Data = []byte{}
-		}
-	}
-	var end onceward.End
-	if o == Done {
-		end, _ = a.Succeed(ctx, result)
-	} else {
-		end, _ = a.Fail(ctx, o.failure(), fmt.Errorf("HTTP status %d", rec.status), result)
-	}
-	return end
-}
-
-// inner is the request that the handler sees: detached from the client's connection, and with a coding in
-// Accept-Encoding only where a replay to a client that can't read it could be decoded.
-func inner(ctx context.Context, r *http.Request) *http.Request {
-	r = r.WithContext(ctx)
-	if lines := r.Header.Values("Accept-Encoding"); len(lines) > 0 && !(len(lines) == 1 && (lines[0] == "gzip" || lines[0] == "identity")) {
-		coding := "identity"
-		if accepts(lines, "gzip") {
-			coding = "gzip"
-		}
-		r.Header = r.Header.Clone()
-		r.Header.Set("Accept-Encoding", coding)
-	}
-	return r
-}
-
-// withBody gives the request the body that was read from it, with its length.
-func withBody(r *http.Request, body []byte) *http.Request {
-	if r.Body == nil || r.Body == http.NoBody {
-		return r
-	}
-	c := *r
-	c.Body = io.NopCloser(bytes.NewReader(body))
-	c.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil } // for proxies
-	c.ContentLength = int64(len(body))
-	c.TransferEncoding = nil
-	if len(body) == 0 {
-		c.Body = http.NoBody
-	}
-	return &c
 }
 
 func (m *middleware) problem(w http.ResponseWriter, r *http.Request, code onceward.Code, after time.Duration, detail string) {

@@ -1,85 +1,173 @@
 package oncehttp
 
 import (
-	"bytes"
+	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
+	"time"
 )
 
 // recorder holds an answer back until it is recorded or has grown past the limit; then it streams, and holds back only
-// its last chunk. It hides what the underlying writer can do beyond writing, because none of that could be replayed.
+// its last bytes. The handler has headers of its own, so that nothing of an answer that is not sent is left behind. It
+// hides what the underlying writer can do beyond writing, because none of that could be replayed.
 type recorder struct {
 	w      http.ResponseWriter
-	r      *http.Request
+	head   bool // of a HEAD request: bytes are taken and dropped, as net/http does
 	budget *Budget
 	limit  int
 
-	status    int // 0 until WriteHeader
-	outcome   string
-	body      bytes.Buffer
-	taken     int64
-	streaming bool   // headers and the first bytes are out; body is the chunk held back
-	onStream  func() // sets our headers before streaming begins
+	header   http.Header
+	outer    []field // what stood in w's headers before
+	few      [4]field
+	status   int // 0 until WriteHeader
+	declared int64
+	outcome  string
+	meta     []byte
+
+	body      []byte
+	taken     int64 // from the budget
 	written   int64
+	streaming bool   // headers and the first bytes are out; body is what is held back
+	onStream  func() // sets our headers before streaming begins
+	gone      bool   // the client is
+	done      bool   // the handler has returned
 }
 
-func (rec *recorder) Header() http.Header { return rec.w.Header() }
+// holdBack is how much of a streamed answer waits until the end is recorded.
+const holdBack = 512
+
+var errReturned = errors.New("oncehttp: the handler has returned")
+
+func (rec *recorder) init(w http.ResponseWriter, r *http.Request, limit int, budget *Budget) {
+	rec.w, rec.head, rec.limit, rec.budget = w, r.Method == http.MethodHead, limit, budget
+	rec.header, rec.outer = http.Header{}, rec.few[:0]
+	for name, values := range w.Header() {
+		rec.outer = append(rec.outer, field{name, values})
+		rec.header[name] = values
+	}
+}
+
+// Header returns the handler's headers. Changes after WriteHeader have no effect, but for trailers.
+func (rec *recorder) Header() http.Header { return rec.header }
 
 // WriteHeader passes 1xx on and takes the first final status; further calls change nothing.
 func (rec *recorder) WriteHeader(status int) {
-	if status >= 100 && status < 200 && status != http.StatusSwitchingProtocols {
-		if rec.status == 0 {
-			rec.w.WriteHeader(status)
+	if status < 100 || status > 999 {
+		panic(fmt.Sprintf("invalid WriteHeader code %v", status)) // net/http's own words: the handler is wrong
+	}
+	if rec.status != 0 || rec.done {
+		return
+	}
+	rec.outcome = rec.header.Get(HeaderOutcome)
+	rec.commit()
+	if status < 200 && status != http.StatusSwitchingProtocols {
+		rec.w.WriteHeader(status)
+		rec.restore()
+		return
+	}
+	rec.status, rec.declared = status, -1
+	if text := rec.header.Get("Content-Length"); text != "" {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 {
+			rec.declared = n
 		}
-		return
 	}
-	if rec.status != 0 {
-		return
-	}
-	rec.status = status
+	rec.meta = encodeMeta(status, rec.w.Header(), rec.outer)
+}
+
+// commit puts the handler's headers into the underlying writer's.
+func (rec *recorder) commit() {
 	h := rec.w.Header()
-	rec.outcome = h.Get(HeaderOutcome)
+	for _, f := range rec.outer {
+		if _, has := rec.header[f.name]; !has {
+			delete(h, f.name)
+		}
+	}
+	for name, values := range rec.header {
+		h[name] = values
+	}
 	h.Del(HeaderOutcome)
 }
 
+// restore undoes commit.
+func (rec *recorder) restore() {
+	h := rec.w.Header()
+	clear(h)
+	for _, f := range rec.outer {
+		h[f.name] = f.values
+	}
+}
+
 func (rec *recorder) Write(p []byte) (int, error) {
+	if err := rec.admit(len(p)); err != nil {
+		return 0, err
+	}
+	switch {
+	case rec.head:
+	case rec.streaming:
+		rec.pass(p)
+	default:
+		rec.body = append(rec.body, p...)
+	}
+	return len(p), nil
+}
+
+// WriteString implements io.StringWriter.
+func (rec *recorder) WriteString(s string) (int, error) {
+	if err := rec.admit(len(s)); err != nil {
+		return 0, err
+	}
+	switch {
+	case rec.head:
+	case rec.streaming:
+		rec.pass([]byte(s))
+	default:
+		rec.body = append(rec.body, s...)
+	}
+	return len(s), nil
+}
+
+// admit decides about n bytes: refused, room made for them, or streaming begun.
+func (rec *recorder) admit(n int) error {
+	if rec.done {
+		return errReturned
+	}
 	if rec.status == 0 {
 		rec.WriteHeader(http.StatusOK)
 	}
-	if !rec.mayHaveBody() {
-		return 0, http.ErrBodyNotAllowed
+	if !statusHasBody(rec.status) {
+		return http.ErrBodyNotAllowed
 	}
-	rec.written += int64(len(p))
-	if !rec.streaming && (rec.body.Len()+len(p) > rec.limit || !rec.reserve(len(p))) {
+	if rec.declared >= 0 && rec.written+int64(n) > rec.declared {
+		return http.ErrContentLength // else what is sent and what is kept would differ
+	}
+	rec.written += int64(n)
+	if !rec.head && !rec.streaming && (len(rec.body)+n > rec.limit || !rec.reserve(n)) {
 		rec.stream()
 	}
-	if rec.streaming {
-		if _, err := rec.w.Write(rec.body.Bytes()); err != nil {
-			rec.body.Reset()
-			return 0, err
-		}
-		rec.body.Reset()
-		for len(p) > rec.limit { // never hold more than the limit
-			if _, err := rec.w.Write(p[:rec.limit]); err != nil {
-				return 0, err
-			}
-			p = p[rec.limit:]
-		}
-		n := len(p)
-		rec.body.Write(p)
-		return n, nil
-	}
-	return rec.body.Write(p)
+	return nil
 }
 
+// reserve makes room for n more bytes, inside the budget.
 func (rec *recorder) reserve(n int) bool {
-	if need := int64(rec.body.Len()+n) - rec.taken; need > 0 {
-		need = max(need, 4<<10)
-		if !rec.budget.take(need) {
-			return false
-		}
-		rec.taken += need
+	need := len(rec.body) + n
+	if need <= cap(rec.body) {
+		return true
 	}
+	size := max(need, 2*cap(rec.body))
+	if rec.declared >= int64(need) {
+		size = int(min(rec.declared, int64(rec.limit))) // exact, so that it is kept without a copy
+	}
+	size = min(size, rec.limit)
+	if !rec.budget.take(int64(size)) {
+		return false
+	}
+	grown := make([]byte, len(rec.body), size)
+	copy(grown, rec.body)
+	rec.body = grown
+	rec.budget.give(rec.taken)
+	rec.taken = int64(size)
 	return true
 }
 
@@ -87,6 +175,26 @@ func (rec *recorder) stream() {
 	rec.streaming = true
 	rec.onStream()
 	rec.w.WriteHeader(rec.status)
+	rec.out(rec.body)
+	rec.body = nil
+	rec.release()
+}
+
+// pass writes what was held back, then p without its end.
+func (rec *recorder) pass(p []byte) {
+	rec.out(rec.body)
+	keep := min(len(p), holdBack)
+	rec.out(p[:len(p)-keep])
+	rec.body = append(rec.body[:0], p[len(p)-keep:]...)
+}
+
+// out writes to the client. One that is gone does not stop the handler: its answer is kept.
+func (rec *recorder) out(p []byte) {
+	if len(p) == 0 || rec.gone {
+		return
+	}
+	_, err := rec.w.Write(p)
+	rec.gone = err != nil
 }
 
 // Flush is accepted, and obeyed once streaming: nothing may leave before the answer is recorded.
@@ -94,38 +202,69 @@ func (rec *recorder) Flush() {
 	if rec.status == 0 {
 		rec.WriteHeader(http.StatusOK)
 	}
-	if rec.streaming {
+	if rec.streaming && !rec.done {
 		_ = http.NewResponseController(rec.w).Flush()
 	}
 }
 
-func (rec *recorder) mayHaveBody() bool { return bodyAllowed(rec.r.Method, rec.status) }
+// SetReadDeadline, SetWriteDeadline and EnableFullDuplex are for http.ResponseController.
 
-func bodyAllowed(method string, status int) bool {
-	return method != http.MethodHead && status != http.StatusNoContent && status != http.StatusNotModified && status >= 200
+func (rec *recorder) SetReadDeadline(t time.Time) error {
+	return http.NewResponseController(rec.w).SetReadDeadline(t)
+}
+
+func (rec *recorder) SetWriteDeadline(t time.Time) error {
+	return http.NewResponseController(rec.w).SetWriteDeadline(t)
+}
+
+func (rec *recorder) EnableFullDuplex() error {
+	return http.NewResponseController(rec.w).EnableFullDuplex()
+}
+
+// finish is called when the handler has returned: from here on the answer does not change.
+func (rec *recorder) finish() {
+	if rec.status == 0 {
+		rec.WriteHeader(http.StatusOK)
+	}
+	rec.done = true
 }
 
 // cut reports whether the handler declared more bytes than it wrote: the answer is not whole.
 func (rec *recorder) cut() bool {
-	declared := rec.w.Header().Get("Content-Length")
-	if declared == "" || !rec.mayHaveBody() {
-		return false
-	}
-	n, err := strconv.ParseInt(declared, 10, 64)
-	return err == nil && n > rec.written
+	return !rec.head && statusHasBody(rec.status) && rec.written < rec.declared
 }
 
-// send lets the answer, or its last chunk, go.
+// send lets the answer, or its last bytes, go; then the trailers, which are not replayed.
 func (rec *recorder) send() {
 	if !rec.streaming {
 		rec.w.WriteHeader(rec.status)
 	}
-	if rec.body.Len() > 0 {
-		_, _ = rec.w.Write(rec.body.Bytes())
+	rec.out(rec.body)
+	h := rec.w.Header()
+	for _, names := range h["Trailer"] {
+		for name := range strings.SplitSeq(names, ",") {
+			name = http.CanonicalHeaderKey(strings.TrimSpace(name))
+			if values, has := rec.header[name]; has {
+				h[name] = values
+			}
+		}
+	}
+	for name, values := range rec.header {
+		if strings.HasPrefix(name, http.TrailerPrefix) {
+			h[name] = values
+		}
 	}
 }
 
 func (rec *recorder) release() {
 	rec.budget.give(rec.taken)
 	rec.taken = 0
+}
+
+func statusHasBody(status int) bool {
+	return status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified
+}
+
+func bodyAllowed(method string, status int) bool {
+	return method != http.MethodHead && statusHasBody(status)
 }

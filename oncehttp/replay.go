@@ -3,6 +3,7 @@ package oncehttp
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strconv"
@@ -14,95 +15,145 @@ import (
 
 // replay writes a first answer again.
 func (m *middleware) replay(w http.ResponseWriter, r *http.Request, d *onceward.Decision) {
-	h := w.Header()
-	if d.Result.Meta == nil && !d.Result.Tombstone {
-		m.settled(w, r, d)
+	if d.Result.Codec != codec {
+		m.replayForeign(w, r, d)
 		return
 	}
-	status, err := decodeMeta(d.Result.Meta, h)
+	body := d.Result.Data
+	if !m.opts.Budget.take(int64(len(body))) {
+		m.full(w, r)
+		return
+	}
+	defer m.opts.Budget.give(int64(len(body)))
+
+	// One text holds all values, and one slice all of their lines: a replay should cost little more than its bytes.
+	var scratch [512]byte
+	text := append(scratch[:0], d.Result.Meta...)
+	metaEnd := len(text)
+	if !d.ExpiresAt.IsZero() {
+		text = d.ExpiresAt.UTC().AppendFormat(text, http.TimeFormat)
+	}
+	expiresEnd := len(text)
+	all := string(strconv.AppendInt(text, int64(len(body)), 10))
+	var few [16]line
+	status, lines, err := decodeMeta(all[:metaEnd], few[:0])
 	if err != nil {
-		clear(h)
 		m.problem(w, r, onceward.CodeCorruptRecord, 0, err.Error())
 		return
 	}
-	h.Set(HeaderStatus, "replayed")
-	h.Set(HeaderReplayed, "true")
-	setExpires(h, d.ExpiresAt)
-	keepOrigin(h, r)
-	body := d.Result.Data
-	if d.Result.Tombstone {
+	h := w.Header()
+	values := make([]string, 0, len(lines)+4)
+	set := func(name, value string) {
+		values = append(values, value)
+		h[name] = values[len(values)-1 : len(values) : len(values)]
+	}
+	set(HeaderStatus, "replayed")
+	set(HeaderReplayed, "true")
+	if expiresEnd > metaEnd {
+		set(HeaderExpires, all[metaEnd:expiresEnd])
+	}
+	coding := find(lines, "Content-Encoding")
+	decode := !d.Result.Tombstone && coding != "" && !strings.EqualFold(coding, "identity") &&
+		!accepts(r.Header["Accept-Encoding"], coding)
+	kept := !d.Result.Tombstone
+	size := int64(len(body))
+	if decode {
+		size, kept = m.decodedSize(coding, body)
+	}
+	otherOrigin := false
+	if allow := find(lines, "Access-Control-Allow-Origin"); allow != "" && allow != "*" {
+		otherOrigin = allow != r.Header.Get("Origin")
+	}
+	for i, l := range lines {
+		switch {
+		case otherOrigin && strings.HasPrefix(l.name, "Access-Control-"):
+			continue // what stands around us may have spoken for this one
+		case !kept && (strings.HasPrefix(l.name, "Content-") || l.name == "Etag"):
+			continue
+		case decode && (l.name == "Content-Encoding" || l.name == "Etag"):
+			continue // the tag named the coded form
+		case !l.set:
+			h[l.name] = nil
+		case i > 0 && lines[i-1].name == l.name:
+			values = append(values, l.value)
+			n := len(h[l.name]) + 1
+			h[l.name] = values[len(values)-n : len(values) : len(values)]
+		default:
+			set(l.name, l.value)
+		}
+	}
+	if !kept {
 		m.tombstone(w, r, status)
 		return
 	}
-	if coding := h.Get("Content-Encoding"); coding != "" && !accepts(r.Header.Values("Accept-Encoding"), coding) {
-		plain, ok := m.decoded(coding, body)
-		if !ok {
-			m.tombstone(w, r, status)
-			return
-		}
-		body = plain
-		h.Del("Content-Encoding")
-		h.Del("Etag") // it named the coded form
+	if !bodyAllowed(r.Method, status) {
+		w.WriteHeader(status)
+		return
 	}
-	if bodyAllowed(r.Method, status) {
-		h.Set("Content-Length", strconv.Itoa(len(body)))
-	}
-	w.WriteHeader(status)
-	if bodyAllowed(r.Method, status) {
+	if !decode {
+		set("Content-Length", all[expiresEnd:])
+		w.WriteHeader(status)
 		_, _ = w.Write(body)
+		return
+	}
+	if find(lines, "Content-Type") == "" {
+		h["Content-Type"] = nil // none was guessed for the coded form
+	}
+	h.Set("Content-Length", strconv.FormatInt(size, 10))
+	w.WriteHeader(status)
+	if zr, err := gzip.NewReader(bytes.NewReader(body)); err == nil { // it was read once already
+		_, _ = io.Copy(w, zr)
 	}
 }
 
-// settled answers with what a person said of an unknown outcome, or what another front door recorded: there is a result
-// or a text, and no answer of ours.
-func (m *middleware) settled(w http.ResponseWriter, r *http.Request, d *onceward.Decision) {
-	if d.Kind == onceward.KindReplayFailure {
-		m.problem(w, r, onceward.CodeDuplicate, 0, d.Failure)
-		return
-	}
+// replayForeign answers for a record that another front door finished, or a person: there is no answer of ours.
+func (m *middleware) replayForeign(w http.ResponseWriter, r *http.Request, d *onceward.Decision) {
 	h := w.Header()
 	h.Set(HeaderStatus, "replayed")
 	h.Set(HeaderReplayed, "true")
 	setExpires(h, d.ExpiresAt)
-	if d.Result.Codec == (onceward.JSON{}).Name() {
-		h.Set("Content-Type", "application/json")
-	}
-	h.Set("Content-Length", strconv.Itoa(len(d.Result.Data)))
-	w.WriteHeader(http.StatusOK)
-	if bodyAllowed(r.Method, http.StatusOK) {
-		_, _ = w.Write(d.Result.Data)
+	switch {
+	case d.Kind == onceward.KindReplayFailure:
+		m.problem(w, r, onceward.CodeDuplicate, 0, d.Failure) // the answer was no: asking again is no use
+	case d.Result.Tombstone:
+		m.tombstone(w, r, http.StatusOK)
+	default:
+		h.Set("Content-Type", "application/octet-stream")
+		if json.Valid(d.Result.Data) {
+			h.Set("Content-Type", "application/json")
+		}
+		h.Set("Content-Length", strconv.Itoa(len(d.Result.Data)))
+		w.WriteHeader(http.StatusOK)
+		if r.Method != http.MethodHead {
+			_, _ = w.Write(d.Result.Data)
+		}
 	}
 }
 
-// tombstone answers with the first status and headers, and says that the body was not kept.
+// tombstone answers with the first status, and says that the body was not kept.
 func (m *middleware) tombstone(w http.ResponseWriter, r *http.Request, status int) {
-	h := w.Header()
-	for name := range h {
-		if strings.HasPrefix(name, "Content-") || name == "Etag" {
-			delete(h, name)
-		}
-	}
 	if !bodyAllowed(r.Method, status) {
 		w.WriteHeader(status)
 		return
 	}
 	p := NewProblem(onceward.CodeResultNotKept, 0, "")
 	p.Status = status
-	p.Write(w)
+	m.write(w, r, p)
 }
 
-// decoded undoes a coding that the client of this replay can't read.
-func (m *middleware) decoded(coding string, body []byte) ([]byte, bool) {
-	if coding != "gzip" && coding != "x-gzip" {
-		return nil, false
+// decodedSize returns the length of a body without a coding that the client of this replay can't read; ok is false
+// when we can't undo it either.
+func (m *middleware) decodedSize(coding string, body []byte) (size int64, ok bool) {
+	if !strings.EqualFold(coding, "gzip") && !strings.EqualFold(coding, "x-gzip") {
+		return 0, false
 	}
 	zr, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
-		return nil, false
+		return 0, false
 	}
 	limit := int64(m.opts.MaxResult) * 64 // a bomb is not unpacked
-	plain, err := io.ReadAll(io.LimitReader(zr, limit+1))
-	return plain, err == nil && int64(len(plain)) <= limit
+	size, err = io.Copy(io.Discard, io.LimitReader(zr, limit+1))
+	return size, err == nil && size <= limit
 }
 
 // accepts reports whether Accept-Encoding admits a coding (RFC 9110, 12.5.3). Without the header we answer as the first
@@ -112,26 +163,18 @@ func accepts(lines []string, coding string) bool {
 	for _, line := range lines {
 		for item := range strings.SplitSeq(line, ",") {
 			name, params, _ := strings.Cut(item, ";")
-			name = strings.ToLower(strings.TrimSpace(name))
-			q := strings.TrimPrefix(strings.ReplaceAll(params, " ", ""), "q=")
-			zero := q != "" && strings.Trim(q, "0.") == "" && strings.HasPrefix(q, "0")
-			switch name {
-			case strings.ToLower(coding):
+			name = strings.TrimSpace(name)
+			q, has := strings.CutPrefix(strings.ToLower(strings.Trim(params, " \t")), "q=")
+			zero := has && q != "" && q[0] == '0' && strings.Trim(q, "0.") == ""
+			switch {
+			case strings.EqualFold(name, coding):
 				return !zero
-			case "*":
+			case name == "*":
 				star = !zero
 			}
 		}
 	}
 	return star
-}
-
-// keepOrigin drops CORS headers that were for another origin than this request's.
-func keepOrigin(h http.Header, r *http.Request) {
-	if allow := h.Get("Access-Control-Allow-Origin"); allow != "" && allow != "*" && allow != r.Header.Get("Origin") {
-		h.Del("Access-Control-Allow-Origin")
-		h.Del("Access-Control-Allow-Credentials")
-	}
 }
 
 func setExpires(h http.Header, t time.Time) {

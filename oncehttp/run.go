@@ -1,0 +1,146 @@
+package oncehttp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/onceward/onceward"
+	"github.com/onceward/onceward/driver"
+)
+
+// run lets the handler work under the attempt and records its answer before it leaves.
+func (m *middleware) run(w http.ResponseWriter, r *http.Request, body []byte, a *onceward.Attempt) {
+	var work struct { // in one piece, because each request makes one
+		rec  recorder
+		body wholeBody
+	}
+	ctx, rec := a.Context(), &work.rec
+	rec.init(w, r, m.opts.MaxResult, m.opts.Budget)
+	rec.onStream = func() { w.Header().Set(HeaderStatus, m.statusWord(a, m.judge(rec))) }
+	defer rec.release()
+	returned := false
+	defer func() {
+		if !returned { // a panic, http.ErrAbortHandler among them, or Goexit: it goes on as it is
+			rec.done = true
+			if !rec.streaming {
+				rec.restore() // whoever recovers writes an answer of his own
+			}
+			kind := driver.Unknown
+			if m.policy.Repeatable {
+				kind = driver.Retryable
+			}
+			_, _ = a.Fail(ctx, kind, errors.New("the handler panicked or left by Goexit"), onceward.Result{})
+		}
+	}()
+	in := inner(ctx, r)
+	work.body.give(in, body)
+	m.next.ServeHTTP(rec, in)
+	rec.finish()
+	returned = true
+
+	outcome := m.judge(rec)
+	if rec.cut() {
+		outcome = Unknown // whatever was said of it
+	}
+	end := m.record(ctx, a, rec, outcome)
+	h := w.Header()
+	switch {
+	case end.Superseded && !rec.streaming:
+		rec.restore()
+		m.answer(w, r, nil, &end.Decision)
+		return
+	case !rec.streaming:
+		word := m.statusWord(a, outcome)
+		if word == "executed" && !end.Recorded {
+			word = "unrecorded"
+		}
+		h.Set(HeaderStatus, word)
+		if word == "executed" && outcome != NotDone {
+			setExpires(h, end.ExpiresAt)
+		}
+	case !end.Recorded && !a.Bypassed():
+		h.Set(http.TrailerPrefix+HeaderStatus, "unrecorded") // the headers are out
+	}
+	rec.send()
+}
+
+func (m *middleware) statusWord(a *onceward.Attempt, o Outcome) string {
+	switch {
+	case a.Bypassed():
+		return "bypassed"
+	case o == Unknown:
+		return "unknown"
+	}
+	return "executed"
+}
+
+// judge says what the answer means: by the handler's own word, the route's table, or the status.
+func (m *middleware) judge(rec *recorder) Outcome {
+	if rec.outcome != "" {
+		if o, err := ParseOutcome(rec.outcome); err == nil {
+			return o
+		}
+	}
+	if o, ok := m.opts.OnStatus[rec.status]; ok && o != ByStatus {
+		return o
+	}
+	return outcomeOf(rec.status, rec.w.Header(), m.policy)
+}
+
+func (m *middleware) record(ctx context.Context, a *onceward.Attempt, rec *recorder, o Outcome) onceward.End {
+	var result onceward.Result
+	if o == Done || o == Final {
+		result = rec.result()
+	}
+	var end onceward.End
+	if o == Done {
+		end, _ = a.Succeed(ctx, result)
+	} else {
+		end, _ = a.Fail(ctx, o.failure(), statusError(rec.status), result)
+	}
+	return end
+}
+
+// result is what is kept of the answer.
+func (rec *recorder) result() onceward.Result {
+	result := onceward.Result{Codec: codec, Meta: rec.meta}
+	switch n := len(rec.body); {
+	case len(rec.meta) > maxMeta:
+		result.Meta, result.Tombstone = rec.meta[:3], true // the status
+	case rec.streaming:
+		result.Tombstone = true
+	case n == 0:
+		result.Data = []byte{}
+	case cap(rec.body)-n > n/4+64: // a store in memory would keep what was set aside for growing
+		result.Data = bytes.Clone(rec.body)
+	default:
+		result.Data = rec.body[:n:n]
+	}
+	return result
+}
+
+// codec names the results of this package.
+const codec = "http"
+
+type statusError int
+
+func (e statusError) Error() string { return "HTTP status " + strconv.Itoa(int(e)) }
+
+// inner is the request that the handler sees, a copy: detached from the client's connection, and with a coding in
+// Accept-Encoding only where a replay to a client that can't read it could be decoded.
+func inner(ctx context.Context, r *http.Request) *http.Request {
+	in := r.WithContext(ctx)
+	lines := r.Header["Accept-Encoding"]
+	if len(lines) > 0 && !(len(lines) == 1 && (lines[0] == "gzip" || lines[0] == "identity")) {
+		coding := "identity"
+		if accepts(lines, "gzip") {
+			coding = "gzip"
+		}
+		in.Header = r.Header.Clone()
+		in.Header.Set("Accept-Encoding", coding)
+	}
+	return in
+}
