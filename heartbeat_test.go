@@ -83,7 +83,7 @@ func TestSlowHeartbeatCountsFromItsSending(t *testing.T) {
 		release := d.store.Hold(faultstore.Renew)
 		start := time.Now()
 		_, _, _ = d.pay(t.Context(), "K", func(ctx context.Context) (string, error) {
-			pass(20 * time.Second) // the heartbeat was sent after 10
+			pass(20 * time.Second)               // the heartbeat was sent after 10
 			d.store.Refuse(faultstore.Renew, -1) // those after it
 			release()
 			<-ctx.Done()
