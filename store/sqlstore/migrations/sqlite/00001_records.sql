@@ -6,7 +6,8 @@ CREATE TABLE {prefix}meta (
 
 -- A rowid table with a unique key: faster here than WITHOUT ROWID. There is no index on status, lease_until or
 -- expires_at: it would cost every finish, and the sweep walks by rowid. Identity columns are NOT NULL: NULLs are
--- distinct in a unique index, and an absent tenant must equal only an absent tenant.
+-- distinct in a unique index, and an absent tenant must equal only an absent tenant. The checks say OR: for IN with three
+-- words SQLite makes a table of them at every write.
 CREATE TABLE {prefix}records (
     nr               INTEGER PRIMARY KEY, -- the rowid, by a name, so that VACUUM keeps it under a sweep
     id               BLOB    NOT NULL UNIQUE CHECK (length(id) = 32),
@@ -15,8 +16,8 @@ CREATE TABLE {prefix}records (
     caller           TEXT    NOT NULL,
     operation        TEXT    NOT NULL,
     idempotency_key  TEXT    NOT NULL,
-    status           TEXT    NOT NULL CHECK (status IN ('PROCESSING', 'SUCCESS', 'FAIL')),
-    failure          TEXT    NOT NULL CHECK (failure IN ('', 'RETRYABLE', 'FINAL', 'UNKNOWN')),
+    status           TEXT    NOT NULL CHECK (status = 'PROCESSING' OR status = 'SUCCESS' OR status = 'FAIL'),
+    failure          TEXT    NOT NULL CHECK (failure = '' OR failure = 'RETRYABLE' OR failure = 'FINAL' OR failure = 'UNKNOWN'),
     fingerprint      BLOB    NOT NULL,
     attempt          INTEGER NOT NULL,
     died             INTEGER NOT NULL,
@@ -26,7 +27,7 @@ CREATE TABLE {prefix}records (
     lease_us         INTEGER NOT NULL,
     lease_until      TEXT,
     deadline_at      TEXT,
-    on_lapse         TEXT    NOT NULL CHECK (on_lapse IN ('REPEAT', 'UNKNOWN')),
+    on_lapse         TEXT    NOT NULL CHECK (on_lapse = 'REPEAT' OR on_lapse = 'UNKNOWN'),
     repeatable_until TEXT,
     retention_us     INTEGER NOT NULL,
     result_codec     TEXT    NOT NULL,
