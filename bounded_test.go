@@ -38,6 +38,9 @@ func TestBounded(t *testing.T) {
 				if time.Since(start) != time.Second || !errors.Is(ctx.Err(), context.DeadlineExceeded) || !errors.Is(child.Err(), context.DeadlineExceeded) {
 					t.Errorf("ended after %v: %v, %v", time.Since(start), ctx.Err(), child.Err())
 				}
+				if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
+					t.Errorf("the parent's cause shows: %v", cause)
+				}
 				cancel()
 				<-ctx.Done()
 				if !errors.Is(ctx.Err(), context.DeadlineExceeded) {

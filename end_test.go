@@ -234,7 +234,7 @@ func TestUnrecordedBytesAreBounded(t *testing.T) {
 		store := faultstore.New(memstore.New(nil))
 		given := 0
 		g, err := onceward.New(store, &onceward.Options{
-			SingleTenant: true, MaxUnrecordedBytes: 20, Logger: slog.New(slog.NewJSONHandler(&log, nil)), FinishGrace: 100 * time.Millisecond,
+			SingleTenant: true, MaxUnrecorded: 2, MaxUnrecordedBytes: 29, Logger: slog.New(slog.NewJSONHandler(&log, nil)), FinishGrace: 100 * time.Millisecond,
 			Observer: func(e onceward.Event) {
 				if e.Kind == onceward.EventGivenUp {
 					given++

@@ -108,8 +108,8 @@ func TestHeartbeatOnItsWayAtTheTimeout(t *testing.T) {
 			pass(5 * time.Minute)
 			return "paid", nil
 		})
-		if n := d.store.Count(faultstore.Renew); n != 1 {
-			t.Errorf("%d heartbeats", n)
+		if n, told := d.store.Count(faultstore.Renew), d.count(onceward.EventTimeout); n != 1 || told != 1 {
+			t.Errorf("%d heartbeats, told %d times", n, told)
 		}
 	})
 }
