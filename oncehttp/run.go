@@ -42,8 +42,8 @@ func (m *middleware) run(w http.ResponseWriter, r *http.Request, body []byte, a 
 	returned = true
 
 	outcome := m.judge(rec)
-	if rec.cut() {
-		outcome = Unknown // whatever was said of it
+	if rec.cut() || rec.status < 200 {
+		outcome = Unknown // whatever was said of it: there is no whole answer
 	}
 	end := m.record(ctx, a, rec, outcome)
 	h := w.Header()
