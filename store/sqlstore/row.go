@@ -182,7 +182,9 @@ func parseTime(s string) (t time.Time, ok bool) {
 		}
 	}
 	t = time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], n[6]*1000, time.UTC)
-	return t, t.Day() == n[2] && t.Second() == n[5] // neither the 32nd nor the 61st
+	_, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	return t, [5]int{int(month), day, hour, minute, second} == [5]int(n[1:6]) // time.Date takes the 32nd for the 1st
 }
 
 // text copies what a driver gives for text, whether it was kept as text or as a blob.

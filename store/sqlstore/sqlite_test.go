@@ -134,16 +134,101 @@ func TestCaseB060NullTenantIsRefusedByTheTable(t *testing.T) {
 func TestSchemaOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]error{"0": sqlstore.ErrSchemaOld, "2": sqlstore.ErrSchemaNew} {
-		path := filepath.Join(t.TempDir(), "o.db")
-		f := openFile(t, path)
+		f := openFile(t, filepath.Join(t.TempDir(), "o.db"))
 		if _, err := f.db.ExecContext(t.Context(), "UPDATE onceward_meta SET value = ? WHERE name = 'schema'", version); err != nil {
 			t.Fatal(err)
 		}
-		if version == "0" {
-			continue // an empty file has version 0 too: there is no older schema yet
-		}
 		if _, err := sqlstore.Open(t.Context(), f.db, nil); !errors.Is(err, want) {
 			t.Errorf("version %s: %v", version, err)
+		}
+	}
+}
+
+// TestManyOpenOneMissingFile: whoever is first makes the tables, under one id, whatever the handle's pragmas are.
+func TestManyOpenOneMissingFile(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		path := filepath.Join(t.TempDir(), "o.db")
+		var wg sync.WaitGroup
+		ids := make([]driver.StoreID, 12)
+		for i := range ids {
+			wg.Go(func() {
+				db, err := sql.Open("sqlite3", "file:"+path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer db.Close()
+				s, err := sqlstore.Open(t.Context(), db, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer s.Close()
+				got, err := s.Claim(t.Context(), claimOf("k"))
+				if err != nil {
+					t.Error(err)
+				}
+				ids[i] = got.Store
+			})
+		}
+		wg.Wait()
+		for _, id := range ids {
+			if id != ids[0] || id == (driver.StoreID{}) {
+				t.Fatalf("two stores in one file: %x and %x", id, ids[0])
+			}
+		}
+	}
+}
+
+// TestTwoPrefixesInOneFile are two stores.
+func TestTwoPrefixesInOneFile(t *testing.T) {
+	t.Parallel()
+	f := openFile(t, filepath.Join(t.TempDir(), "o.db"))
+	other, err := sqlstore.Open(t.Context(), f.db, &sqlstore.Options{TablePrefix: "other_"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	first, err1 := f.Claim(t.Context(), claimOf("k"))
+	second, err2 := other.Claim(t.Context(), claimOf("k"))
+	if err1 != nil || err2 != nil || second.Verdict != driver.GotClaim || first.Store == second.Store {
+		t.Fatalf("%d %v, %d %v", first.Verdict, err1, second.Verdict, err2)
+	}
+}
+
+// TestCaseB022BytesAsSent: any bytes come back exactly, and text is text at a prompt.
+func TestCaseB022BytesAsSent(t *testing.T) {
+	t.Parallel()
+	f := openFile(t, filepath.Join(t.TempDir(), "o.db"))
+	for text, kind := range map[string]string{
+		"order-42": "text", "订单-42": "text", "": "text", "007": "text", "1e3": "text", " a ": "text", "a|b%s'": "text",
+		"2026-12-01T01:02:03Z": "text", "2026-12-01 01:02:03.000004": "text", "NULL": "text", "x'00'": "text",
+		"a\x00b": "blob", "\x00": "blob", "\xff\xfe": "blob", "a\xc3": "blob",
+	} {
+		c := claimOf(text)
+		c.Scope = driver.Scope{Namespace: text, Tenant: text, Caller: text}
+		c.ID = driver.Identify(c.Scope, c.Operation, c.Key)
+		c.Request = []byte(text)
+		got, err := f.Claim(t.Context(), c)
+		if err != nil || got.Verdict != driver.GotClaim {
+			t.Fatalf("%q: %d %v", text, got.Verdict, err)
+		}
+		fin, err := f.Finish(t.Context(), driver.Finish{Claim: c, Fence: got.Record.Fence, Attempt: 1, Outcome: driver.Outcome{
+			Status: driver.Fail, Failure: driver.Final, Error: text, Result: driver.Result{Codec: text, Meta: []byte(text), Data: []byte(text)}}})
+		if err != nil || !fin.Applied {
+			t.Fatalf("%q: %+v %v", text, fin, err)
+		}
+		snap, err := f.Get(t.Context(), c.ID)
+		r := snap.Record
+		if err != nil || r.Key != text || r.Scope != c.Scope || r.Error != text || r.Result.Codec != text ||
+			string(r.Result.Meta) != text || string(r.Result.Data) != text || r.Result.Data == nil || string(r.Request) != text {
+			t.Errorf("%q came back as %+v %v", text, r, err)
+		}
+		var stored string
+		err = f.db.QueryRowContext(t.Context(), "SELECT typeof(idempotency_key) FROM onceward_records WHERE id = ?", c.ID[:]).Scan(&stored)
+		if err != nil || stored != kind {
+			t.Errorf("%q is kept as %s, not %s: %v", text, stored, kind, err)
 		}
 	}
 }
@@ -160,11 +245,14 @@ func TestOpenRefuses(t *testing.T) {
 		opts *sqlstore.Options
 		one  bool
 	}{
-		"no database":    {dsn: "file:" + text},
-		"memory":         {dsn: "file::memory:"},
-		"read only":      {dsn: "file:" + filepath.Join(dir, "no.db") + "?mode=ro"},
-		"prefix":         {dsn: "file:" + filepath.Join(dir, "p.db"), opts: &sqlstore.Options{TablePrefix: "x; DROP"}},
-		"one connection": {dsn: "file:" + filepath.Join(dir, "c.db"), one: true},
+		"no database":            {dsn: "file:" + text},
+		"memory":                 {dsn: "file::memory:"},
+		"read only":              {dsn: "file:" + filepath.Join(dir, "no.db") + "?mode=ro"},
+		"read only, with tables": {dsn: "file:" + openFile(t, filepath.Join(dir, "ro.db")).path + "?mode=ro"},
+		"memory shared":          {dsn: "file:/shared?vfs=memdb"},
+		"temporary":              {dsn: "file:"},
+		"prefix":                 {dsn: "file:" + filepath.Join(dir, "p.db"), opts: &sqlstore.Options{TablePrefix: "x; DROP"}},
+		"one connection":         {dsn: "file:" + filepath.Join(dir, "c.db"), one: true},
 	} {
 		db, err := sql.Open("sqlite3", c.dsn)
 		if err != nil {
@@ -175,6 +263,8 @@ func TestOpenRefuses(t *testing.T) {
 		}
 		if _, err := sqlstore.Open(t.Context(), db, c.opts); err == nil {
 			t.Errorf("%s was taken", name)
+		} else if !strings.HasPrefix(err.Error(), "onceward: ") {
+			t.Errorf("%s: %v", name, err)
 		}
 		_ = db.Close()
 	}

@@ -87,8 +87,7 @@ func Open(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 	s.readers = newReaders(s, db.Stats().MaxOpenConnections)
 	s.writer.store = s
 	s.group.run = s.writer.run
-	// A writer that can't begin shows it now, not at the first call.
-	if err := s.group.do(ctx, func(*tx) error { return nil }); err != nil {
+	if err := s.writer.probe(ctx); err != nil { // now, not at the first call
 		return nil, errors.Join(fmt.Errorf("onceward: the store can't be written: check the permissions of the file and its folder: %w", err), s.Close())
 	}
 	return s, nil

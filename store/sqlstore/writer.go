@@ -68,7 +68,7 @@ func (w *writer) commit(batch []*rider) (begun bool, err error) {
 	}()
 	s := &w.session
 	err = s.use(func() error {
-		if err := w.store.whileBusy(func() error { _, err := s.exec("begin"); return err }); err != nil {
+		if err := w.begin(); err != nil {
 			whole = w.store.dialect.Busy(err)
 			return fmt.Errorf("onceward: the store's writer can't begin: %w", err)
 		}
@@ -114,7 +114,31 @@ func (w *writer) decide(batch []*rider) error {
 	return nil
 }
 
-// open takes the writing connection and shows that it can write.
+// probe shows that the store can be written, without writing.
+func (w *writer) probe(ctx context.Context) error {
+	if err := w.open(ctx); err != nil {
+		return err
+	}
+	s := &w.session
+	return s.use(func() error {
+		if err := w.begin(); err != nil {
+			return err
+		}
+		_, err := s.exec("touch")
+		_, rollbackErr := s.exec("rollback")
+		return errors.Join(err, rollbackErr)
+	})
+}
+
+// begin takes the write lock.
+func (w *writer) begin() error {
+	return w.store.whileBusy(func() error {
+		_, err := w.session.exec("begin")
+		return err
+	})
+}
+
+// open takes the writing connection, if it is not there.
 func (w *writer) open(ctx context.Context) error {
-	return w.session.open(ctx, w.store, w.store.durable, "begin", "clock", "read", "get", "insert", "update", "finish", "renew", "commit", "rollback")
+	return w.session.open(ctx, w.store, w.store.durable, "begin", "touch", "clock", "read", "get", "insert", "update", "finish", "renew", "commit", "rollback")
 }
