@@ -86,7 +86,7 @@ func TestCaseB128BodyLimit(t *testing.T) {
 		}
 		s.wantRuns(t, 1)
 		var wg sync.WaitGroup
-		for i := range 100 {
+		for i := range 200 {
 			wg.Go(func() {
 				status, _ := post(fmt.Sprint("p", i), bytes.NewReader(full))
 				if status != 200 && status != 503 && status != 0 {

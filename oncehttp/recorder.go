@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/onceward/onceward"
 )
 
 // recorder holds an answer back until it is recorded or has grown past the limit; then it streams, and holds back only
@@ -29,10 +31,12 @@ type recorder struct {
 	body      []byte
 	taken     int64 // from the budget
 	written   int64
-	streaming bool   // headers and the first bytes are out; body is what is held back
-	onStream  func() // sets our headers before streaming begins
-	gone      bool   // the client is
-	done      bool   // the handler has returned
+	streaming bool // headers and the first bytes are out; body is what is held back
+	gone      bool // the client is
+	done      bool // the handler has returned
+
+	m       *middleware // to say what the answer means
+	attempt *onceward.Attempt
 }
 
 // holdBack is how much of a streamed answer waits until the end is recorded.
@@ -173,7 +177,7 @@ func (rec *recorder) reserve(n int) bool {
 
 func (rec *recorder) stream() {
 	rec.streaming = true
-	rec.onStream()
+	rec.w.Header().Set(HeaderStatus, rec.m.statusWord(rec.attempt, rec.m.judge(rec)))
 	rec.w.WriteHeader(rec.status)
 	rec.out(rec.body)
 	rec.body = nil

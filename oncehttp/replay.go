@@ -179,6 +179,8 @@ func accepts(lines []string, coding string) bool {
 
 func setExpires(h http.Header, t time.Time) {
 	if !t.IsZero() {
-		h.Set(HeaderExpires, t.UTC().Format(http.TimeFormat))
+		h.Set(HeaderExpires, expires(t))
 	}
 }
+
+func expires(t time.Time) string { return t.UTC().Format(http.TimeFormat) }

@@ -16,10 +16,11 @@ func (m *middleware) run(w http.ResponseWriter, r *http.Request, body []byte, a 
 	var work struct { // in one piece, because each request makes one
 		rec  recorder
 		body wholeBody
+		said [2]string // values of our headers
 	}
 	ctx, rec := a.Context(), &work.rec
 	rec.init(w, r, m.opts.MaxResult, m.opts.Budget)
-	rec.onStream = func() { w.Header().Set(HeaderStatus, m.statusWord(a, m.judge(rec))) }
+	rec.m, rec.attempt = m, a
 	defer rec.release()
 	returned := false
 	defer func() {
@@ -57,9 +58,11 @@ func (m *middleware) run(w http.ResponseWriter, r *http.Request, body []byte, a 
 		if word == "executed" && !end.Recorded {
 			word = "unrecorded"
 		}
-		h.Set(HeaderStatus, word)
-		if word == "executed" && outcome != NotDone {
-			setExpires(h, end.ExpiresAt)
+		work.said[0] = word
+		h[HeaderStatus] = work.said[:1:1]
+		if word == "executed" && outcome != NotDone && !end.ExpiresAt.IsZero() {
+			work.said[1] = expires(end.ExpiresAt)
+			h[HeaderExpires] = work.said[1:]
 		}
 	case !end.Recorded && !a.Bypassed():
 		h.Set(http.TrailerPrefix+HeaderStatus, "unrecorded") // the headers are out
