@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"context"
 	"crypto/rand"
 	"database/sql"
 	"encoding/binary"
@@ -53,7 +52,7 @@ func (r *rig) lock(t *testing.T) (unlock func()) {
 		t.Fatal(err)
 	}
 	return func() {
-		if _, err := conn.ExecContext(context.Background(), "ROLLBACK"); err != nil {
+		if _, err := conn.ExecContext(t.Context(), "ROLLBACK"); err != nil {
 			t.Error(err)
 		}
 		_ = conn.Close()
