@@ -2,6 +2,7 @@ package oncehttp_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -103,7 +104,27 @@ func TestGuardedHEAD(t *testing.T) {
 			}
 		}
 		s.wantRuns(t, 1)
+		if snap, err := store.Get(t.Context(), id("K")); err != nil || len(snap.Record.Result.Data) != 0 {
+			t.Errorf("kept: %q, %v", snap.Record.Result.Data, err)
+		}
 	})
+}
+
+// TestNoTypeIsGuessed for a decoded replay, because none was for the coded answer.
+func TestNoTypeIsGuessed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, onceward.Operation{}, nil, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		zw := gzip.NewWriter(w)
+		_, _ = io.WriteString(zw, "<html>")
+		_ = zw.Close()
+	})
+	for _, accept := range []string{"gzip", "identity"} {
+		a := s.do(t, "POST", "/x", "K", "x", "Accept-Encoding", accept)
+		if types, has := a.header["Content-Type"]; has || accept == "identity" && (a.body != "<html>" || a.header.Get("Content-Length") != "6") {
+			t.Errorf("%s: type %q, %+v", accept, types, a)
+		}
+	}
 }
 
 func TestCodingsThatAreNone(t *testing.T) {
