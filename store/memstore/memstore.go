@@ -3,6 +3,7 @@
 package memstore
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"sync"
@@ -15,8 +16,8 @@ import (
 
 // Options of a Store. Nil and the zero value are valid.
 type Options struct {
-	// MaxRecords bounds the records held. At the limit expired records are dropped; when that does not help, new keys
-	// are refused with driver.ErrStoreFull. A record is never evicted before its time. Zero: 1,000,000.
+	// MaxRecords bounds the records that claims make. At the limit expired records are dropped; when that does not
+	// help, new keys are refused with driver.ErrStoreFull. A record is never evicted before its time. Zero: 1,000,000.
 	MaxRecords int
 	// Now is the store's clock. Nil: time.Now.
 	Now func() time.Time
@@ -26,7 +27,8 @@ const shardCount = 256
 
 // Store is a driver.Store and driver.Sweeper. Safe for concurrent use. The zero value is not usable.
 //
-// Results are immutable once finished: replays share their bytes, so callers must not write to them.
+// It keeps copies of the bytes that it is given. What it returns are those very copies, shared by all callers because
+// a stored result never changes: read them, don't write to them.
 type Store struct {
 	id     driver.StoreID
 	now    func() time.Time
@@ -40,7 +42,8 @@ type Store struct {
 type shard struct {
 	mu      sync.Mutex
 	records map[driver.ID]*driver.Record
-	peak    int // most records since the map was made
+	peak    int       // most records since the map was made
+	soonest time.Time // nothing expires before; zero: nothing does
 }
 
 // New returns an empty store.
@@ -75,12 +78,13 @@ func (s *Store) Claim(ctx context.Context, c driver.Claim) (driver.Claimed, erro
 	if err := ctx.Err(); err != nil {
 		return driver.Claimed{}, err
 	}
+	c.Request = bytes.Clone(c.Request)
 	for {
 		reply, full := s.claim(&c)
 		if !full {
 			return reply, nil
 		}
-		if s.dropExpired() == 0 {
+		if s.dropExpired(s.shard(c.ID)) == 0 && s.count.Load() >= s.max { // another call may have made the room
 			return driver.Claimed{}, driver.ErrStoreFull
 		}
 	}
@@ -92,26 +96,45 @@ func (s *Store) claim(c *driver.Claim) (reply driver.Claimed, full bool) {
 	defer sh.mu.Unlock()
 	now := s.clock()
 	cur := sh.records[c.ID]
-	if cur == nil && s.count.Load() >= s.max {
+	if cur == nil && !s.reserve() {
 		return reply, true
 	}
 	reply.Now, reply.Store = now, s.id
 	var w state.Write
 	reply.Record, reply.Verdict, reply.Takeover, w = state.Claim(cur, c, now, s.floor.Load())
-	s.write(sh, cur, &reply.Record, w)
+	sh.write(cur, &reply.Record, w)
 	return reply, false
 }
 
-// write applies w. The record that is stored is the store's own copy.
-func (s *Store) write(sh *shard, cur, next *driver.Record, w state.Write) {
+// reserve takes the place of one more record, unless the store is full.
+func (s *Store) reserve() bool {
+	for n := s.count.Load(); n < s.max; n = s.count.Load() {
+		if s.count.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+	return false
+}
+
+// write applies w. The record that is stored is the store's own.
+func (sh *shard) write(cur, next *driver.Record, w state.Write) {
 	switch w {
+	case state.Keep:
+		return
 	case state.Insert:
 		r := *next
 		sh.records[r.ID] = &r
 		sh.peak = max(sh.peak, len(sh.records))
-		s.count.Add(1)
 	case state.Update:
 		*cur = *next
+	}
+	sh.expires(next.ExpiresAt)
+}
+
+// expires notes that a record expires at a time, so that purges need not look before.
+func (sh *shard) expires(at time.Time) {
+	if !at.IsZero() && (sh.soonest.IsZero() || at.Before(sh.soonest)) {
+		sh.soonest = at
 	}
 }
 
@@ -140,6 +163,8 @@ func (s *Store) Finish(ctx context.Context, f driver.Finish) (driver.Finished, e
 	if err := ctx.Err(); err != nil {
 		return driver.Finished{}, err
 	}
+	f.Claim.Request = bytes.Clone(f.Claim.Request)
+	f.Outcome.Result = clone(f.Outcome.Result)
 	sh := s.shard(f.Claim.ID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -147,7 +172,10 @@ func (s *Store) Finish(ctx context.Context, f driver.Finish) (driver.Finished, e
 	cur := sh.records[f.Claim.ID]
 	var w state.Write
 	reply.Record, reply.Applied, w = state.Finish(cur, &f, reply.Now)
-	s.write(sh, cur, &reply.Record, w)
+	sh.write(cur, &reply.Record, w)
+	if w == state.Insert { // the work is done: it is kept even above the limit
+		s.count.Add(1)
+	}
 	return reply, nil
 }
 
@@ -159,6 +187,7 @@ func (s *Store) Settle(ctx context.Context, st driver.Settlement) (driver.Settle
 	if err := ctx.Err(); err != nil {
 		return driver.Settled{}, err
 	}
+	st.Outcome.Result = clone(st.Outcome.Result)
 	sh := s.shard(st.ID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -169,7 +198,7 @@ func (s *Store) Settle(ctx context.Context, st driver.Settlement) (driver.Settle
 	reply := driver.Settled{Now: s.clock()}
 	var w state.Write
 	reply.Record, reply.Applied, w = state.Settle(cur, &st, reply.Now)
-	s.write(sh, cur, &reply.Record, w)
+	sh.write(cur, &reply.Record, w)
 	return reply, nil
 }
 
@@ -186,4 +215,10 @@ func (s *Store) Get(ctx context.Context, id driver.ID) (driver.Snapshot, error) 
 		return driver.Snapshot{}, driver.ErrNotFound
 	}
 	return driver.Snapshot{Record: *cur, Now: s.clock()}, nil
+}
+
+// clone copies a result. Nil stays nil: it is another result than one of no bytes.
+func clone(r driver.Result) driver.Result {
+	r.Data, r.Meta = bytes.Clone(r.Data), bytes.Clone(r.Meta)
+	return r
 }

@@ -1,7 +1,9 @@
 package memstore_test
 
 import (
+	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -10,6 +12,8 @@ import (
 	"github.com/onceward/onceward/store/memstore"
 	"github.com/onceward/onceward/store/storetest"
 )
+
+var _ driver.Sweeper = (*memstore.Store)(nil)
 
 func harness() storetest.Harness {
 	return storetest.Harness{
@@ -43,66 +47,57 @@ func claimOf(text string) driver.Claim {
 	return c
 }
 
-// TestFullStore: at its limit the store drops what expired, then refuses new keys, and never evicts.
-func TestFullStore(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	s := memstore.New(&memstore.Options{MaxRecords: 2, Now: func() time.Time { return now }})
-	for _, k := range []string{"a", "b"} {
-		got, err := s.Claim(t.Context(), claimOf(k))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Finish(t.Context(), driver.Finish{Claim: claimOf(k), Fence: got.Record.Fence, Attempt: 1,
-			Outcome: driver.Outcome{Status: driver.Success, Result: driver.Result{Data: []byte(k)}}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := s.Claim(t.Context(), claimOf("c")); !errors.Is(err, driver.ErrStoreFull) {
-		t.Fatalf("a third key: %v", err)
-	}
-	if got, err := s.Claim(t.Context(), claimOf("a")); err != nil || got.Verdict != driver.Done {
-		t.Fatalf("a known key: %v %v", got.Verdict, err)
-	}
-	floor, _ := s.Get(t.Context(), claimOf("a").ID)
-	now = now.Add(2 * time.Hour)
-	got, err := s.Claim(t.Context(), claimOf("c"))
-	if err != nil || got.Verdict != driver.GotClaim {
-		t.Fatalf("after they expired: %v %v", got.Verdict, err)
-	}
-	now = now.Add(-90 * time.Minute) // a clock set back: the fence still grows
-	if _, err := s.Purge(t.Context(), 10); err != nil {
-		t.Fatal(err)
-	}
-	again, err := s.Claim(t.Context(), claimOf("a"))
-	if err == nil && again.Verdict == driver.GotClaim && again.Record.Fence <= floor.Record.Fence {
-		t.Fatalf("fence %d after %d", again.Record.Fence, floor.Record.Fence)
-	}
+func endOf(c driver.Claim, got driver.Claimed, data string) driver.Finish {
+	return driver.Finish{Claim: c, Fence: got.Record.Fence, Attempt: got.Record.Attempt, Died: got.Record.Died,
+		Outcome: driver.Outcome{Status: driver.Success, Result: driver.Result{Data: []byte(data)}}}
 }
 
-// TestCaseB065MemoryOfDeadKeysComesBack: what expired and was purged leaves nothing behind.
-func TestCaseB065MemoryOfDeadKeysComesBack(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	s := memstore.New(&memstore.Options{Now: func() time.Time { return now }})
-	const n = 20_000
-	for i := range n {
-		c := claimOf(time.Duration(i).String())
-		got, err := s.Claim(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Finish(t.Context(), driver.Finish{Claim: c, Fence: got.Record.Fence, Attempt: 1,
-			Outcome: driver.Outcome{Status: driver.Success, Result: driver.Result{Data: []byte("r")}}}); err != nil {
-			t.Fatal(err)
-		}
+// done claims and finishes a key.
+func done(t *testing.T, s *memstore.Store, text string) driver.Record {
+	t.Helper()
+	c := claimOf(text)
+	got, err := s.Claim(t.Context(), c)
+	if err != nil || got.Verdict != driver.GotClaim {
+		t.Fatalf("claim of %q: verdict %d, %v", text, got.Verdict, err)
 	}
-	now = now.Add(2 * time.Hour)
-	if purged, err := s.Purge(t.Context(), n+1); err != nil || purged != n {
-		t.Fatalf("purged %d, %v", purged, err)
+	end, err := s.Finish(t.Context(), endOf(c, got, text))
+	if err != nil || !end.Applied {
+		t.Fatalf("finish of %q: applied %v, %v", text, end.Applied, err)
+	}
+	return end.Record
+}
+
+// TestCancelledCallsChangeNothing: a caller that has gone is told so, and leaves the store as it was.
+func TestCancelledCallsChangeNothing(t *testing.T) {
+	t.Parallel()
+	s := memstore.New(nil)
+	c := claimOf("k")
+	got, err := s.Claim(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, call := range map[string]func() error{
+		"claim": func() error { _, err := s.Claim(gone, claimOf("other")); return err },
+		"renew": func() error {
+			return s.Renew(gone, driver.Renewal{ID: c.ID, Owner: c.Owner, Fence: got.Record.Fence, Lease: time.Hour})
+		},
+		"finish": func() error { _, err := s.Finish(gone, endOf(c, got, "r")); return err },
+		"settle": func() error {
+			_, err := s.Settle(gone, driver.Settlement{ID: c.ID, Fence: got.Record.Fence})
+			return err
+		},
+		"get":   func() error { _, err := s.Get(gone, c.ID); return err },
+		"scan":  func() error { _, err := s.Scan(gone, driver.Scan{Limit: 1}); return err },
+		"purge": func() error { _, err := s.Purge(gone, 1); return err },
+	} {
+		if err := call(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	page, err := s.Scan(t.Context(), driver.Scan{Limit: 10})
-	if err != nil || len(page.Snapshots) != 0 || page.Next != "" {
-		t.Fatalf("%+v %v", page, err)
+	if err != nil || len(page.Snapshots) != 1 || !reflect.DeepEqual(page.Snapshots[0].Record, got.Record) {
+		t.Errorf("%+v, %v; want %+v", page.Snapshots, err, got.Record)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -24,45 +26,54 @@ func (s *Store) Scan(ctx context.Context, q driver.Scan) (driver.Page, error) {
 		from = int(after[len(after)-1])
 	}
 	var page driver.Page
-	looked := 0
+	left := max(q.Limit, 1)
 	for i := from; i < shardCount; i++ {
 		if err := ctx.Err(); err != nil {
 			return driver.Page{}, err
 		}
 		now := s.clock()
-		for _, r := range s.shards[i].sorted() {
-			if q.After != "" && i == from && bytes.Compare(r.ID[:], after[:]) <= 0 {
-				continue
-			}
-			if looked == max(q.Limit, 1) {
-				return page, nil
-			}
-			looked++
-			page.Next = hex.EncodeToString(r.ID[:])
+		records := s.shards[i].page(after, left)
+		for _, r := range records {
 			if state.Matches(q.Which, &r, now) {
 				page.Snapshots = append(page.Snapshots, driver.Snapshot{Record: r, Now: now})
 			}
+		}
+		if len(records) > 0 {
+			page.Next = records[len(records)-1].ID.String()
+		}
+		after = driver.ID{} // the next shard from its start
+		if left -= len(records); left == 0 {
+			return page, nil
 		}
 	}
 	page.Next = ""
 	return page, nil
 }
 
-// sorted returns the shard's records in the order of their IDs, without result bytes.
-func (sh *shard) sorted() []driver.Record {
+// page returns the first n of the shard's records behind after in the order of their IDs, without the bytes of result
+// and request.
+func (sh *shard) page(after driver.ID, n int) []driver.Record {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	list := make([]driver.Record, 0, len(sh.records))
-	for _, r := range sh.records {
-		c := *r
-		c.Result.Data, c.Request = nil, nil
-		list = append(list, c)
+	ids := make([]driver.ID, 0, len(sh.records))
+	for id := range sh.records {
+		if bytes.Compare(id[:], after[:]) > 0 {
+			ids = append(ids, id)
+		}
 	}
-	slices.SortFunc(list, func(a, b driver.Record) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	slices.SortFunc(ids, func(a, b driver.ID) int { return bytes.Compare(a[:], b[:]) })
+	ids = ids[:min(n, len(ids))]
+	list := make([]driver.Record, 0, len(ids))
+	for _, id := range ids {
+		r := *sh.records[id]
+		r.Result.Data, r.Request = nil, nil
+		list = append(list, r)
+	}
 	return list
 }
 
-// Purge drops up to limit expired records and returns how many.
+// Purge drops up to limit expired records and returns how many. The highest fence among them stays, so that no later
+// claim of their keys gets a lower one.
 func (s *Store) Purge(ctx context.Context, limit int) (int, error) {
 	n := 0
 	for i := range s.shards {
@@ -74,40 +85,46 @@ func (s *Store) Purge(ctx context.Context, limit int) (int, error) {
 	return n, nil
 }
 
-// dropExpired makes room, a shard at a time, going round so that no shard is always first.
-func (s *Store) dropExpired() int {
-	for range shardCount {
-		if n := s.purge(&s.shards[s.hand.Add(1)%shardCount], 1<<30); n > 0 {
-			return n
-		}
+// dropExpired makes room: in the shard that needs it, else in the first of the others that has any, going round so that
+// no shard is always first.
+func (s *Store) dropExpired(own *shard) int {
+	n := s.purge(own, math.MaxInt)
+	for i := 0; n == 0 && i < shardCount; i++ {
+		n = s.purge(&s.shards[s.hand.Add(1)%shardCount], math.MaxInt)
 	}
-	return 0
+	return n
 }
 
-func (s *Store) purge(sh *shard, limit int) int {
+func (s *Store) purge(sh *shard, limit int) (n int) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	now, n := s.clock(), 0
+	now := s.clock()
+	if sh.soonest.IsZero() || now.Before(sh.soonest) {
+		return 0 // a full store asks before each refusal: it must not cost a walk
+	}
+	sh.soonest = time.Time{}
 	for id, r := range sh.records {
-		if n == limit {
-			break
+		if n == limit || !state.Expired(r, now) {
+			sh.expires(r.ExpiresAt)
+			continue
 		}
-		if state.Expired(r, now) {
-			for old := s.floor.Load(); r.Fence > old && !s.floor.CompareAndSwap(old, r.Fence); old = s.floor.Load() {
-			}
-			delete(sh.records, id)
-			n++
-		}
+		s.raise(r.Fence)
+		delete(sh.records, id)
+		n++
 	}
 	s.count.Add(int64(-n))
 	if sh.peak > 64 && len(sh.records) < sh.peak/4 { // a map never shrinks by itself
 		fresh := make(map[driver.ID]*driver.Record, len(sh.records))
-		for id, r := range sh.records {
-			fresh[id] = r
-		}
+		maps.Copy(fresh, sh.records)
 		sh.records, sh.peak = fresh, len(fresh)
 	}
 	return n
+}
+
+// raise lifts the floor to at least fence.
+func (s *Store) raise(fence int64) {
+	for old := s.floor.Load(); fence > old && !s.floor.CompareAndSwap(old, fence); old = s.floor.Load() {
+	}
 }
 
 // Shift moves a record's times back by d, as if d had passed since. It is for tests, which never sleep.
@@ -121,6 +138,7 @@ func (s *Store) Shift(id driver.ID, d time.Duration) {
 				*t = t.Add(-d)
 			}
 		}
+		sh.expires(r.ExpiresAt)
 	}
 }
 
@@ -133,4 +151,6 @@ func (s *Store) Put(r driver.Record) {
 		s.count.Add(1)
 	}
 	sh.records[r.ID] = &r
+	sh.peak = max(sh.peak, len(sh.records))
+	sh.expires(r.ExpiresAt)
 }
