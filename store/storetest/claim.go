@@ -49,14 +49,17 @@ func claimCases() []Case {
 		}},
 		{"claim/a fingerprint of another version is not compared", func(t T, h *Harness) {
 			b := open(t, h)
-			b.wins(ask("k"))
+			first := b.wins(ask("k")).Record
 			other := ask("k")
 			other.Fingerprint[0]++
 			b.finds(other, driver.OtherVersion)
+			if r := b.get(first.ID); r.Fingerprint != first.Fingerprint || r.Owner != first.Owner {
+				t.Errorf("it changed the record: %+v", r)
+			}
 		}},
 		{"claim/one of many wins", func(t T, h *Harness) {
 			b := open(t, h)
-			for range 20 {
+			for range 10 {
 				b.race(newOwnerKey(), nil)
 			}
 		}},
@@ -105,14 +108,13 @@ func claimCases() []Case {
 		{"claim/a dead attempt that may be repeated is taken over", func(t T, h *Harness) {
 			b := open(t, h)
 			c := repeatable(ask("k"))
-			first := b.wins(c)
+			b.wins(c)
 			b.shift(c.ID, 2*lease)
 			d := repeatable(ask("k"))
 			got := b.wins(d)
 			if r := got.Record; !got.Takeover || r.Attempt != 2 || r.Died != 1 || r.Owner != d.Owner {
 				t.Errorf("%+v", got)
 			}
-			_ = first
 		}},
 		{"claim/a takeover has a new fence", func(t T, h *Harness) {
 			b := open(t, h)
@@ -130,7 +132,7 @@ func claimCases() []Case {
 			b.shift(c.ID, 2*lease)
 			var mu sync.Mutex
 			won := 0
-			storm(20, func() {
+			storm(20, func(int) {
 				got, err := b.s.Claim(t.Context(), repeatable(ask("k")))
 				mu.Lock()
 				defer mu.Unlock()
@@ -246,15 +248,12 @@ func (b *bench) second() driver.Store {
 func (b *bench) race(key string, second driver.Store) {
 	b.Helper()
 	var mu sync.Mutex
-	won, n := 0, 0
-	storm(16, func() {
-		mu.Lock()
-		n++
+	won := 0
+	storm(50, func(i int) {
 		s := b.s
-		if second != nil && n%2 == 0 {
+		if second != nil && i%2 == 0 {
 			s = second
 		}
-		mu.Unlock()
 		c := ask(key)
 		c.Lease = 1000 * retention
 		got, err := s.Claim(b.Context(), c)
@@ -274,14 +273,14 @@ func (b *bench) race(key string, second driver.Store) {
 	}
 }
 
-// storm runs n calls of fn at once.
-func storm(n int, fn func()) {
+// storm runs n calls of fn, numbered from 0, at once.
+func storm(n int, fn func(i int)) {
 	var wg sync.WaitGroup
 	gate := make(chan struct{})
-	for range n {
+	for i := range n {
 		wg.Go(func() {
 			<-gate
-			fn()
+			fn(i)
 		})
 	}
 	close(gate)

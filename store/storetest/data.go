@@ -89,6 +89,17 @@ func dataCases() []Case {
 			if r := b.get(full.ID); r.Error != long {
 				t.Errorf("an error of %d bytes came back with %d", len(long), len(r.Error))
 			}
+			open := ask("open")
+			unclear := b.ends(endOf(open, b.wins(open), failure(driver.Unknown, "cut")), true)
+			res := driver.Settlement{ID: open.ID, Fence: unclear.Record.Fence, Outcome: success("r"), Resolution: long + "e", Owner: newOwner()}
+			if _, err := b.s.Settle(t.Context(), res); !errors.Is(err, driver.ErrTooLong) || b.get(open.ID).Failure != driver.Unknown {
+				t.Errorf("a resolution of %d bytes: %v", driver.MaxError+1, err)
+			}
+			res.Resolution = long
+			b.settle(res, true)
+			if r := b.get(open.ID); r.Resolution != long {
+				t.Errorf("a resolution of %d bytes came back with %d", len(long), len(r.Resolution))
+			}
 			for name, stretch := range map[string]func(*driver.Claim){
 				"key": func(c *driver.Claim) { c.Key += "k" }, "operation": func(c *driver.Claim) { c.Operation += "o" },
 				"namespace": func(c *driver.Claim) { c.Scope.Namespace += "n" }, "tenant": func(c *driver.Claim) { c.Scope.Tenant += "t" },
@@ -126,57 +137,43 @@ func dataCases() []Case {
 				t.Errorf("%+v\n%+v", r, got.Record)
 			}
 		}},
-		{"scan/sees every record once", func(t T, h *Harness) {
+		{"data/requests come back, each with its attempt", func(t T, h *Harness) {
 			b := open(t, h)
-			s, ok := b.s.(driver.Sweeper)
-			if !ok {
-				return // an optional power
+			c := ask("k")
+			c.Request = []byte("first\x00\xff")
+			got := b.wins(c)
+			if r := b.get(c.ID); string(got.Record.Request) != string(c.Request) || string(r.Request) != string(c.Request) {
+				t.Errorf("%q came back as %q and is stored as %q", c.Request, got.Record.Request, r.Request)
 			}
-			want := map[driver.ID]bool{}
-			for i := range 25 {
-				c := ask(strings.Repeat("k", i+1))
-				got := b.wins(c)
-				want[c.ID] = true
-				if i%2 == 0 {
-					b.ends(endOf(c, got, success("secret")), true)
-				}
-			}
-			for after := ""; ; {
-				page, err := s.Scan(t.Context(), driver.Scan{After: after, Limit: 4})
-				if err != nil || len(page.Snapshots) > 4 {
-					t.Fatalf("%d rows, %v", len(page.Snapshots), err)
-				}
-				for _, snap := range page.Snapshots {
-					if !want[snap.Record.ID] || snap.Record.Result.Data != nil || snap.Now.IsZero() {
-						t.Errorf("%v twice, unasked, or with its bytes", snap.Record.ID)
-					}
-					delete(want, snap.Record.ID)
-				}
-				if after = page.Next; after == "" {
-					break
-				}
-			}
-			if len(want) > 0 {
-				t.Errorf("%d records were not seen", len(want))
+			b.ends(endOf(c, got, failure(driver.Retryable, "busy")), true)
+			d := ask("k")
+			d.Request = []byte("second")
+			b.wins(d)
+			if r := b.get(c.ID); string(r.Request) != "second" {
+				t.Errorf("the second attempt has the request %q", r.Request)
 			}
 		}},
-		{"scan/chooses", func(t T, h *Harness) {
+		{"data/callers keep their own bytes", func(t T, h *Harness) {
 			b := open(t, h)
-			s, ok := b.s.(driver.Sweeper)
-			if !ok {
-				return
+			c := ask("k")
+			c.Request = []byte("request")
+			got := b.wins(c)
+			o := driver.Outcome{Status: driver.Success, Result: driver.Result{Codec: "raw", Meta: []byte("meta"), Data: []byte("data")}}
+			b.ends(endOf(c, got, o), true)
+			for _, used := range [][]byte{c.Request, o.Result.Meta, o.Result.Data} {
+				clear(used) // a buffer that goes back to its pool
 			}
-			live, dead, unclear, done := ask("live"), ask("dead"), ask("unclear"), ask("done")
-			b.wins(live)
-			b.wins(dead)
-			b.shift(dead.ID, 2*lease)
-			b.ends(endOf(unclear, b.wins(unclear), failure(driver.Unknown, "cut")), true)
-			b.ends(endOf(done, b.wins(done), success("r")), true)
-			for which, n := range map[driver.Which]int{driver.All: 4, driver.Open: 2, driver.Lapsed: 1, driver.Unclear: 1} {
-				page, err := s.Scan(t.Context(), driver.Scan{Limit: 100, Which: which})
-				if err != nil || len(page.Snapshots) != n {
-					t.Errorf("which %d: %d records, want %d, %v", which, len(page.Snapshots), n, err)
-				}
+			if r := b.get(c.ID); string(r.Request) != "request" || string(r.Result.Meta) != "meta" || string(r.Result.Data) != "data" {
+				t.Errorf("the caller's buffers are the record's: %q, %q, %q", r.Request, r.Result.Meta, r.Result.Data)
+			}
+		}},
+		{"data/what expired is still there to be read", func(t T, h *Harness) {
+			b := open(t, h)
+			c := ask("k")
+			b.ends(endOf(c, b.wins(c), success("r")), true)
+			b.shift(c.ID, 2*retention)
+			if r := b.get(c.ID); r.Status != driver.Success || string(r.Result.Data) != "r" {
+				t.Errorf("%+v", r)
 			}
 		}},
 	}

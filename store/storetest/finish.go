@@ -49,12 +49,21 @@ func finishCases() []Case {
 		{"finish/success is replayed", func(t T, h *Harness) {
 			b := open(t, h)
 			c := ask("k")
-			got := b.ends(endOf(c, b.wins(c), success("r")), true)
-			if r := got.Record; !r.ExpiresAt.Equal(got.Now.Add(retention)) || !r.CompletedAt.Equal(got.Now) {
-				t.Errorf("retention counts from the finish: %+v at %v", r, got.Now)
-			}
+			b.ends(endOf(c, b.wins(c), success("r")), true)
 			if r := b.finds(ask("k"), driver.Done).Record; string(r.Result.Data) != "r" || r.Result.Codec != "raw" {
 				t.Errorf("%+v", r.Result)
+			}
+		}},
+		{"finish/retention counts from the finish", func(t T, h *Harness) {
+			b := open(t, h)
+			for _, o := range []driver.Outcome{success("r"), failure(driver.Final, "no"), failure(driver.Retryable, "busy")} {
+				c := ask(newOwnerKey())
+				got := b.wins(c)
+				b.shift(c.ID, lease/2)
+				end := b.ends(endOf(c, got, o), true)
+				if r := end.Record; !r.CompletedAt.Equal(end.Now) || !r.ExpiresAt.Equal(end.Now.Add(retention)) || !r.CreatedAt.Before(end.Now) {
+					t.Errorf("%+v at %v", r, end.Now)
+				}
 			}
 		}},
 		{"finish/final is replayed", func(t T, h *Harness) {
@@ -141,6 +150,32 @@ func finishCases() []Case {
 			b.ends(endOf(d, second, success("new")), true)
 			if r := b.ends(endOf(c, first, success("old")), false).Record; string(r.Result.Data) != "new" {
 				t.Errorf("the loser gets %q", r.Result.Data)
+			}
+		}},
+		{"finish/late truth or a takeover, never both", func(t T, h *Harness) {
+			b := open(t, h)
+			for range 20 {
+				c := repeatable(ask(newOwnerKey()))
+				f := endOf(c, b.wins(c), success("late"))
+				b.shift(c.ID, 2*lease)
+				d := repeatable(c)
+				d.Owner = newOwner()
+				var end driver.Finished
+				var over driver.Claimed
+				var err1, err2 error
+				storm(2, func(i int) {
+					if i == 0 {
+						end, err1 = b.s.Finish(t.Context(), f)
+					} else {
+						over, err2 = b.s.Claim(t.Context(), d)
+					}
+				})
+				if err1 != nil || err2 != nil {
+					t.Fatalf("%v, %v", err1, err2)
+				}
+				if took := over.Verdict == driver.GotClaim; took == end.Applied || !took && over.Verdict != driver.Done {
+					t.Errorf("the late end was applied: %v; the other claim got verdict %d", end.Applied, over.Verdict)
+				}
 			}
 		}},
 		{"finish/not with another fence", func(t T, h *Harness) {
