@@ -90,18 +90,24 @@ func TestPurge(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	s := memstore.New(&memstore.Options{Now: func() time.Time { return now }})
-	for i := range 10 {
+	const n = 600 // some in each shard
+	for i := range n {
 		done(t, s, fmt.Sprint(i))
 	}
 	if _, err := s.Claim(t.Context(), claimOf("running")); err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(30 * time.Minute)
-	done(t, s, "later")
+	for i := range n {
+		done(t, s, fmt.Sprint("later ", i))
+	}
 	for _, step := range []struct {
 		wait        time.Duration
 		limit, want int
-	}{{0, 100, 0}, {30 * time.Minute, 0, 0}, {0, 3, 3}, {0, 100, 7}, {0, 100, 0}, {30 * time.Minute, 100, 1}, {1000 * time.Hour, 100, 0}} {
+	}{
+		{0, 2 * n, 0}, {30 * time.Minute, 0, 0}, {0, 1, 1}, {0, 1, 1}, {0, n / 2, n / 2}, {0, 2 * n, n/2 - 2}, {0, 2 * n, 0},
+		{30 * time.Minute, 2 * n, n}, {1000 * time.Hour, 2 * n, 0},
+	} {
 		now = now.Add(step.wait)
 		if n, err := s.Purge(t.Context(), step.limit); err != nil || n != step.want {
 			t.Errorf("after %v, at most %d: %d were purged, want %d, %v", step.wait, step.limit, n, step.want, err)
