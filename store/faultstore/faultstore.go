@@ -5,6 +5,7 @@ package faultstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/onceward/onceward/driver"
@@ -20,69 +21,93 @@ const (
 	Finish Call = "finish"
 	Settle Call = "settle"
 	Get    Call = "get"
+	Scan   Call = "scan"
 )
 
-// Err is what a faulty call returns.
+// Err is what a faulty call returns, unless its Fault says otherwise.
 var Err = errors.New("faultstore: the store is away")
 
-// Store is a driver.Store with faults. Safe for concurrent use.
+// Fault is what becomes of one call. The zero value is no fault.
+type Fault struct {
+	Err  error // the call fails with it and has no effect
+	Lost bool  // the call takes effect and its reply is lost: it fails with Err of this package
+}
+
+// Store is a driver.Store with faults, and a driver.Sweeper where the store inside is one. Safe for concurrent use.
+//
+// What is to happen to a call is decided when it comes, before it is held: first by the plan, then by Refuse and Lose.
 type Store struct {
 	driver.Store
-	mu     sync.Mutex
-	counts map[Call]int
-	refuse map[Call]int           // how many calls fail before they take effect; negative: all
-	lose   map[Call]int           // how many take effect and lose their reply; negative: all
-	hold   map[Call]chan struct{} // calls wait here, or for their context
+	mu    sync.Mutex
+	calls map[Call]*faults
+}
+
+// faults are those of one kind of call.
+type faults struct {
+	count  int
+	plan   []Fault
+	refuse int           // how many calls fail before they take effect; negative: all
+	lose   int           // how many take effect and lose their reply; negative: all
+	hold   chan struct{} // calls wait here, or for their context
 }
 
 // New puts faults, none at first, around inner.
 func New(inner driver.Store) *Store {
-	return &Store{Store: inner, counts: map[Call]int{}, refuse: map[Call]int{}, lose: map[Call]int{}, hold: map[Call]chan struct{}{}}
+	return &Store{Store: inner, calls: map[Call]*faults{}}
+}
+
+// Plan says what becomes of the next calls, one fault for each, in their order; a zero Fault lets its call pass. It
+// takes the place of an earlier plan.
+func (s *Store) Plan(c Call, plan ...Fault) {
+	s.on(c, func(f *faults) { f.plan = append([]Fault(nil), plan...) })
 }
 
 // Refuse lets the next n calls fail without effect; negative: all until Refuse(c, 0).
-func (s *Store) Refuse(c Call, n int) { s.set(s.refuse, c, n) }
+func (s *Store) Refuse(c Call, n int) { s.on(c, func(f *faults) { f.refuse = n }) }
 
 // Lose lets the next n calls take effect and lose their reply; negative: all until Lose(c, 0).
-func (s *Store) Lose(c Call, n int) { s.set(s.lose, c, n) }
+func (s *Store) Lose(c Call, n int) { s.on(c, func(f *faults) { f.lose = n }) }
 
-func (s *Store) set(m map[Call]int, c Call, n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m[c] = n
-}
-
-// Hold lets calls hang until release is called. A held call also ends, without effect, with its context.
+// Hold lets calls hang until release is called, which may be done more than once. A held call also ends, without
+// effect, with its context.
 func (s *Store) Hold(c Call) (release func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	gate := make(chan struct{})
-	s.hold[c] = gate
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.hold[c] == gate {
-			delete(s.hold, c)
-			close(gate)
-		}
-	}
+	s.on(c, func(f *faults) { f.hold = gate })
+	return sync.OnceFunc(func() {
+		s.on(c, func(f *faults) {
+			if f.hold == gate { // not a later Hold's
+				f.hold = nil
+			}
+		})
+		close(gate)
+	})
 }
 
 // Count returns how many calls came, faulty ones included.
-func (s *Store) Count(c Call) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.counts[c]
+func (s *Store) Count(c Call) (n int) {
+	s.on(c, func(f *faults) { n = f.count })
+	return n
 }
 
-// enter counts a call and says what is wrong with it.
-func (s *Store) enter(ctx context.Context, c Call) (lost bool, err error) {
+func (s *Store) on(c Call, do func(f *faults)) {
 	s.mu.Lock()
-	s.counts[c]++
-	gate := s.hold[c]
-	refused := take(s.refuse, c)
-	lost = !refused && take(s.lose, c)
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	f := s.calls[c]
+	if f == nil {
+		f = &faults{}
+		s.calls[c] = f
+	}
+	do(f)
+}
+
+// enter counts a call, lets it hang, and says what is wrong with it.
+func (s *Store) enter(ctx context.Context, c Call) (lost bool, err error) {
+	var fault Fault
+	var gate chan struct{}
+	s.on(c, func(f *faults) {
+		f.count++
+		gate, fault = f.hold, f.next()
+	})
 	if gate != nil {
 		select {
 		case <-gate:
@@ -90,18 +115,27 @@ func (s *Store) enter(ctx context.Context, c Call) (lost bool, err error) {
 			return false, ctx.Err()
 		}
 	}
-	if refused {
-		return false, Err
-	}
-	return lost, nil
+	return fault.Lost, fault.Err
 }
 
-func take(m map[Call]int, c Call) bool {
-	if m[c] == 0 {
+func (f *faults) next() (fault Fault) {
+	switch {
+	case len(f.plan) > 0:
+		fault, f.plan = f.plan[0], f.plan[1:]
+	case take(&f.refuse):
+		fault.Err = Err
+	case take(&f.lose):
+		fault.Lost = true
+	}
+	return fault
+}
+
+func take(n *int) bool {
+	if *n == 0 {
 		return false
 	}
-	if m[c] > 0 {
-		m[c]--
+	if *n > 0 {
+		*n--
 	}
 	return true
 }
@@ -144,4 +178,13 @@ func (s *Store) Settle(ctx context.Context, st driver.Settlement) (driver.Settle
 // Get implements driver.Store.
 func (s *Store) Get(ctx context.Context, id driver.ID) (driver.Snapshot, error) {
 	return through(ctx, s, Get, func() (driver.Snapshot, error) { return s.Store.Get(ctx, id) })
+}
+
+// Scan implements driver.Sweeper. On a store without this power it fails with an error that is errors.ErrUnsupported.
+func (s *Store) Scan(ctx context.Context, q driver.Scan) (driver.Page, error) {
+	sweeper, ok := s.Store.(driver.Sweeper)
+	if !ok {
+		return driver.Page{}, fmt.Errorf("faultstore: %T is no driver.Sweeper: %w", s.Store, errors.ErrUnsupported)
+	}
+	return through(ctx, s, Scan, func() (driver.Page, error) { return sweeper.Scan(ctx, q) })
 }
