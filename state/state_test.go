@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
@@ -66,9 +67,12 @@ func TestClaimTable(t *testing.T) {
 		for print, want := range map[byte]driver.Verdict{1: c.same, 2: c.other} {
 			ask := claim(9)
 			ask.Fingerprint = sum(print)
-			next, got, _, w := state.Claim(c.cur, ask, epoch.Add(c.wait), 0)
-			if got != want {
-				t.Errorf("%s, fingerprint %d: verdict %d, want %d", c.name, print, got, want)
+			next, got, takeover, w := state.Claim(c.cur, ask, epoch.Add(c.wait), 0)
+			if got != want || takeover != (c.name == "lapsed, repeatable" && want == driver.GotClaim) {
+				t.Errorf("%s, fingerprint %d: verdict %d, takeover %v; want verdict %d", c.name, print, got, takeover, want)
+			}
+			if want == driver.OutcomeOpen && w == state.Update && !next.UpdatedAt.Equal(epoch.Add(c.wait)) {
+				t.Errorf("%s: updated at %v", c.name, next.UpdatedAt)
 			}
 			if got == driver.GotClaim && (next.Owner != ask.Owner || next.Status != driver.Processing || w == state.Keep || c.cur != nil && next.Fence <= c.cur.Fence) {
 				t.Errorf("%s, fingerprint %d: %+v", c.name, print, next)
@@ -80,11 +84,83 @@ func TestClaimTable(t *testing.T) {
 	}
 	old := after(none)
 	old.Fingerprint[0]++
-	if _, v, _, w := state.Claim(old, claim(9), epoch, 0); v != driver.OtherVersion || w != state.Keep {
+	if _, v, takeover, w := state.Claim(old, claim(9), epoch, 0); v != driver.OtherVersion || takeover || w != state.Keep {
 		t.Errorf("another version: verdict %d, write %d", v, w)
 	}
 	if r, _, _, _ := state.Claim(nil, claim(1), epoch, epoch.UnixMicro()+7); r.Fence != epoch.UnixMicro()+8 {
 		t.Errorf("the fence %d is not above the floor", r.Fence)
+	}
+}
+
+// TestClaimWrites is what a claim makes of each record that it may have.
+func TestClaimWrites(t *testing.T) {
+	t.Parallel()
+	const wait = 2 * time.Hour
+	now := epoch.Add(wait)
+	died := claimed(driver.LapseRepeat)
+	died.Died = 1
+	for _, c := range []struct {
+		name          string
+		cur           *driver.Record
+		attempt, died int
+		takeover      bool
+		w             state.Write
+		created       time.Time
+	}{
+		{"nothing", nil, 1, 0, false, state.Insert, now},
+		{"success, expired", ended(success), 1, 0, false, state.Update, now},
+		{"retryable", ended(retryable), 2, 0, false, state.Update, epoch},
+		{"lapsed", died, 2, 2, true, state.Update, epoch},
+	} {
+		if c.name == "retryable" { // in its retention
+			c.cur.ExpiresAt = now.Add(1)
+		}
+		ask := claim(9)
+		ask.Timeout, ask.MaxAttempts, ask.Retention, ask.Request = 7*lease, 11, 5*time.Hour, []byte("again")
+		ask.OnLapse, ask.RepeatableFor, ask.Lease = driver.LapseRepeat, 3*time.Hour, 2*lease
+		ask.Operation, ask.Scope, ask.ID = "pay", driver.Scope{Tenant: "t"}, driver.ID{1}
+		if c.cur != nil {
+			c.cur.Operation, c.cur.Scope, c.cur.ID = ask.Operation, ask.Scope, ask.ID
+		}
+		next, v, takeover, w := state.Claim(c.cur, ask, now, 0)
+		want := driver.Record{
+			ID: ask.ID, Scope: ask.Scope, Operation: "pay", Key: "k", Status: driver.Processing, Fingerprint: sum(1),
+			Attempt: c.attempt, Died: c.died, MaxAttempts: 11, Fence: now.UnixMicro(), Owner: driver.Owner{9},
+			Lease: 2 * lease, LeaseUntil: now.Add(2 * lease), DeadlineAt: now.Add(7 * lease), OnLapse: driver.LapseRepeat,
+			RepeatableUntil: now.Add(3 * time.Hour), Retention: 5 * time.Hour, Request: []byte("again"), CreatedAt: c.created, UpdatedAt: now,
+		}
+		if v != driver.GotClaim || takeover != c.takeover || w != c.w || !reflect.DeepEqual(next, want) {
+			t.Errorf("%s: verdict %d, takeover %v, write %d\n%+v, want\n%+v", c.name, v, takeover, w, next, want)
+		}
+	}
+	bounded := ended(retryable)
+	bounded.RepeatableUntil = now
+	bounded.ExpiresAt = now.Add(1)
+	if next, _, _, _ := state.Claim(bounded, claim(9), now, 0); !next.RepeatableUntil.IsZero() {
+		t.Errorf("an attempt without a bound got that of the one before: %v", next.RepeatableUntil)
+	}
+	ahead := ended(retryable)
+	ahead.Fence = now.UnixMicro() + 100
+	ahead.ExpiresAt = now.Add(1)
+	if next, _, _, _ := state.Claim(ahead, claim(9), now, 0); next.Fence != ahead.Fence+1 {
+		t.Errorf("under a clock that was set back, fence %d after %d", next.Fence, ahead.Fence)
+	}
+}
+
+// TestClaimMadeAgain: a claim whose reply was lost is answered again while its lease lives, and is a dead one after.
+func TestClaimMadeAgain(t *testing.T) {
+	t.Parallel()
+	c := claim(1)
+	first, _, _, _ := state.Claim(nil, c, epoch, 0)
+	for _, x := range []struct {
+		wait time.Duration
+		want driver.Verdict
+		w    state.Write
+	}{{lease - 1, driver.GotClaim, state.Keep}, {lease, driver.InFlight, state.Keep}, {2 * lease, driver.OutcomeOpen, state.Update}} {
+		next, v, takeover, w := state.Claim(&first, c, epoch.Add(x.wait), 0)
+		if v != x.want || w != x.w || takeover || w == state.Keep && !reflect.DeepEqual(next, first) {
+			t.Errorf("after %v: verdict %d, write %d, %+v", x.wait, v, w, next)
+		}
 	}
 }
 
@@ -119,6 +195,16 @@ func FuzzInvariants(f *testing.F) {
 				}
 				if cur != nil && cur.Final() && !state.Expired(cur, now) && wrote {
 					t.Fatalf("a claim changed a final record: %+v", cur)
+				}
+				if v == driver.GotClaim && w != state.Keep && cur != nil && next.Attempt != cur.Attempt+1 && !state.Expired(cur, now) ||
+					v == driver.GotClaim && (cur == nil || state.Expired(cur, now)) && next.Attempt != 1 {
+					t.Fatalf("attempt %d after %+v", next.Attempt, cur)
+				}
+				if v == driver.GotClaim && w != state.Keep && cur != nil && next.Fence <= cur.Fence {
+					t.Fatalf("a claim with fence %d after %d", next.Fence, cur.Fence)
+				}
+				if v != driver.GotClaim && wrote && next.Attempt != cur.Attempt {
+					t.Fatalf("attempt %d after %d without a claim", next.Attempt, cur.Attempt)
 				}
 				if v == driver.GotClaim {
 					past = append(past, driver.Finish{Claim: *c, Fence: next.Fence, Attempt: next.Attempt, Died: next.Died})
@@ -176,6 +262,9 @@ func hold(t *testing.T, cur, next *driver.Record) {
 	t.Helper()
 	if cur != nil && next.Fence < cur.Fence {
 		t.Fatalf("the fence went back: %+v to %+v", cur, next)
+	}
+	if cur != nil && cur.Final() && next.Status != driver.Processing {
+		t.Fatalf("a final record became another without a claim: %+v to %+v", cur, next)
 	}
 	switch {
 	case next.Status == driver.Processing && (next.Owner.IsZero() || !next.ExpiresAt.IsZero() || next.Failure != 0 || next.Result.Data != nil):
