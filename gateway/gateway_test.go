@@ -337,7 +337,8 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-func TestScopesAreApart(t *testing.T) {
+// TestCaseB035NobodyReservesAnothersKey: the half of the case that scopes give; limits of one caller are not built yet.
+func TestCaseB035NobodyReservesAnothersKey(t *testing.T) {
 	t.Parallel()
 	up, runs := upstreamFunc(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get("X-Account")) })
 	g := newGateway(t, up, onceward.Operation{}, &oncehttp.Options{Scope: func(r *http.Request) (onceward.Scope, error) {

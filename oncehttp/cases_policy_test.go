@@ -85,7 +85,7 @@ func TestCaseB049ServerErrors(t *testing.T) {
 	}
 }
 
-func TestCaseB046And048FinalAnswers(t *testing.T) {
+func TestCaseB046B048FinalAnswers(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, store driver.Store) {
 		s := siteOn(t, store, onceward.Operation{}, nil, respond(409, "slot taken"))

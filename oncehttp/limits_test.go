@@ -35,8 +35,8 @@ func TestCaseB029WhatWentOut(t *testing.T) {
 	})
 }
 
-// TestCaseB046And048Freed: a route may say that a 409, or a 400, is not the last word.
-func TestCaseB046And048Freed(t *testing.T) {
+// TestCaseB046B048Freed: a route may say that a 409, or a 400, is not the last word.
+func TestCaseB046B048Freed(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, store driver.Store) {
 		s := siteOn(t, store, onceward.Operation{}, &oncehttp.Options{OnStatus: map[int]oncehttp.Outcome{400: oncehttp.NotDone}}, func(w http.ResponseWriter, r *http.Request) {
