@@ -125,9 +125,12 @@ func (f *Finish) Check() error {
 
 // Finished answers a finish.
 type Finished struct {
-	Applied bool   // this outcome stands, written now or before
-	Record  Record // as it stands after the call; when not Applied, what superseded it
-	Now     time.Time
+	Applied bool // this outcome stands, written now or before
+	// Record is as it stands after the call; when not Applied, it is what superseded this outcome. Of an Applied one a
+	// store need not read what the finish left alone: CreatedAt, LeaseUntil, DeadlineAt, RepeatableUntil and Request may
+	// be missing, and Died and the policies may be as Finish has them.
+	Record Record
+	Now    time.Time
 }
 
 // Settlement ends a record without its attempt. The zero Outcome asks to settle a lapse: a Processing record whose

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	sqldriver "database/sql/driver"
 	"time"
 
 	"github.com/onceward/onceward/driver"
@@ -33,19 +32,20 @@ func (s *Store) Claim(ctx context.Context, c driver.Claim) (driver.Claimed, erro
 	if err != nil || reply.Verdict != 0 {
 		return reply, err
 	}
-	err = s.group.do(ctx, func(t *tx) error {
-		if fresh { // as far as the snapshot knew
-			decide(nil, t.now, t.floor)
-			if inserted, err := t.insert(&reply.Record); inserted || err != nil {
-				return err
-			}
-		}
+	insert := func(t *tx) (done bool, err error) {
+		decide(nil, t.now, 0)
+		return t.insert(&reply.Record, reply.Record.Fence)
+	}
+	if !fresh {
+		insert = nil
+	}
+	err = s.group.do(ctx, insert, func(t *tx) error {
 		stored := identity(&c)
-		found, _, err := t.session.read(&stored)
+		found, floor, err := t.readWithFloor(&stored)
 		if err != nil {
 			return err
 		}
-		return t.write(&reply.Record, decide(orNil(&stored, found), t.now, t.floor), "update", updateArgs)
+		return t.write(&reply.Record, decide(orNil(&stored, found), t.now, floor))
 	})
 	if err != nil {
 		return driver.Claimed{}, err
@@ -53,42 +53,17 @@ func (s *Store) Claim(ctx context.Context, c driver.Claim) (driver.Claimed, erro
 	return reply, nil
 }
 
-// insert makes a Processing record and reports whether there was no row.
-func (t *tx) insert(r *driver.Record) (inserted bool, err error) {
-	n, err := t.session.exec("insert", insertArgs(r)...)
-	return n == 1, err
-}
-
-// write applies w, an update by the statement that fits. The row was read in this transaction.
-func (t *tx) write(r *driver.Record, w state.Write, update string, args func(*driver.Record) []sqldriver.Value) error {
-	if w == state.Insert {
-		if _, err := t.insert(r); err != nil || r.Status == driver.Processing {
-			return err
-		}
-		w = state.Update // to the end with which it was read as missing
-	}
-	if w == state.Keep {
-		return nil
-	}
-	_, err := t.session.exec(update, args(r)...)
-	return err
-}
-
-// Renew implements driver.Store.
+// Renew implements driver.Store. Its one statement decides as state.Renew does.
 func (s *Store) Renew(ctx context.Context, rn driver.Renewal) error {
-	return s.group.do(ctx, func(t *tx) error {
-		stored := driver.Record{ID: rn.ID}
-		found, _, err := t.session.read(&stored)
-		if err != nil {
-			return err
-		}
-		next, ok := state.Renew(orNil(&stored, found), &rn, t.now)
-		if !ok {
-			return driver.ErrLeaseLost
-		}
-		_, err = t.session.exec("renew", bindTime(next.LeaseUntil), bindTime(next.UpdatedAt), next.ID[:])
-		return err
-	})
+	held := false
+	err := s.group.do(ctx, func(t *tx) (done bool, err error) {
+		held, err = t.changes("renew", bindTime(t.now.Add(rn.Lease)), bindTime(t.now), rn.ID[:], rn.Owner[:], rn.Fence)
+		return true, err
+	}, nil)
+	if err == nil && !held {
+		err = driver.ErrLeaseLost
+	}
+	return err
 }
 
 // Finish implements driver.Store.
@@ -97,7 +72,12 @@ func (s *Store) Finish(ctx context.Context, f driver.Finish) (driver.Finished, e
 		return driver.Finished{}, err
 	}
 	var reply driver.Finished
-	err := s.group.do(ctx, func(t *tx) error {
+	err := s.group.do(ctx, func(t *tx) (done bool, err error) {
+		// What an end makes of a missing record, it makes of the one that its own claim left: the statement sees to that.
+		reply.Record, reply.Applied, _ = state.Finish(nil, &f, t.now)
+		reply.Now = t.now
+		return t.changes("finish", finishArgs(&reply.Record, f.Claim.Owner)...)
+	}, func(t *tx) error {
 		stored := identity(&f.Claim)
 		found, _, err := t.session.read(&stored)
 		if err != nil {
@@ -106,7 +86,7 @@ func (s *Store) Finish(ctx context.Context, f driver.Finish) (driver.Finished, e
 		var w state.Write
 		reply.Record, reply.Applied, w = state.Finish(orNil(&stored, found), &f, t.now)
 		reply.Now = t.now
-		return t.write(&reply.Record, w, "finish", finishArgs)
+		return t.write(&reply.Record, w)
 	})
 	if err != nil {
 		return driver.Finished{}, err
@@ -120,21 +100,22 @@ func (s *Store) Settle(ctx context.Context, st driver.Settlement) (driver.Settle
 		return driver.Settled{}, err
 	}
 	var reply driver.Settled
-	err := s.group.do(ctx, func(t *tx) error {
+	found := false
+	err := s.group.do(ctx, nil, func(t *tx) error {
 		cur, _, err := t.session.get(st.ID)
-		if err != nil {
+		if found = cur != nil; !found || err != nil {
 			return err
-		}
-		if cur == nil {
-			return driver.ErrNotFound
 		}
 		var w state.Write
 		reply.Record, reply.Applied, w = state.Settle(cur, &st, t.now)
 		reply.Now = t.now
-		return t.write(&reply.Record, w, "update", updateArgs)
+		return t.write(&reply.Record, w)
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return driver.Settled{}, err
+	case !found:
+		return driver.Settled{}, driver.ErrNotFound
 	}
 	return reply, nil
 }

@@ -23,28 +23,44 @@ type group struct {
 // maxBatch bounds a transaction, and so how long its first rider waits for the last.
 const maxBatch = 256
 
+// rider is one call. Both of its functions may be run again, after a rollback.
 type rider struct {
-	work func(*tx) error // decides and writes inside the transaction; may be run again after a rollback
-	err  error
-	turn chan []*rider // nil: answered; otherwise lead this batch, which begins with the receiver
+	quick func(*tx) (done bool, err error) // one statement that decides by itself whether it is enough; may be nil
+	work  func(*tx) error                  // reads, decides and writes in a transaction; nil where quick always is enough
+	err   error
+	turn  chan []*rider // nil: answered; otherwise lead this batch, which begins with the receiver
 }
 
-// do runs the work. A panic is its own error: the other riders have done nothing.
+// try runs what needs no transaction of its own. A panic is its rider's error: the others have done nothing.
+func (r *rider) try(t *tx) (done bool, err error) {
+	if r.quick == nil {
+		return false, nil
+	}
+	defer caught(&err)
+	return r.quick(t)
+}
+
+// do runs the call inside a transaction.
 func (r *rider) do(t *tx) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("onceward: a store call panicked: %v", p)
-		}
-	}()
+	if done, err := r.try(t); done || err != nil {
+		return err
+	}
+	defer caught(&err)
 	return r.work(t)
 }
 
-// do runs work in a transaction of its own or with others. When ctx ends before its batch began, nothing was done.
-func (g *group) do(ctx context.Context, work func(*tx) error) error {
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("onceward: a store call panicked: %v", p)
+	}
+}
+
+// do runs a call by itself or in a transaction with others. When ctx ends before its batch began, nothing was done.
+func (g *group) do(ctx context.Context, quick func(*tx) (done bool, err error), work func(*tx) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	r := &rider{work: work}
+	r := &rider{quick: quick, work: work}
 	g.mu.Lock()
 	if g.closed != nil {
 		g.mu.Unlock()

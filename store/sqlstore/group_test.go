@@ -27,7 +27,7 @@ func TestGroupCommitsTogetherWhatWaits(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	do := func() {
-		if err := g.do(t.Context(), func(*tx) error { return nil }); err != nil {
+		if err := g.do(t.Context(), nil, func(*tx) error { return nil }); err != nil {
 			t.Error(err)
 		}
 	}
@@ -65,12 +65,12 @@ func TestGroupCallerLeavesTheQueue(t *testing.T) {
 	}}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_ = g.do(t.Context(), func(*tx) error { close(entered); <-release; return nil })
+		_ = g.do(t.Context(), nil, func(*tx) error { close(entered); <-release; return nil })
 	})
 	<-entered
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := g.do(ctx, func(*tx) error { t.Error("it ran"); return nil }); !errors.Is(err, context.Canceled) {
+	if err := g.do(ctx, nil, func(*tx) error { t.Error("it ran"); return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	close(release)
@@ -87,10 +87,10 @@ func TestGroupOutlivesAPanic(t *testing.T) {
 			r.err = r.work(nil)
 		}
 	}}
-	if err := g.do(t.Context(), func(*tx) error { panic("work") }); err == nil {
+	if err := g.do(t.Context(), nil, func(*tx) error { panic("work") }); err == nil {
 		t.Error("a panic was a success")
 	}
-	if err := g.do(t.Context(), func(*tx) error { return nil }); err != nil {
+	if err := g.do(t.Context(), nil, func(*tx) error { return nil }); err != nil {
 		t.Errorf("after a panic: %v", err)
 	}
 }

@@ -69,11 +69,11 @@ func updateArgs(r *driver.Record) []sqldriver.Value {
 }
 
 // finishArgs are those of finish.sql, which changes what an attempt's end changes.
-func finishArgs(r *driver.Record) []sqldriver.Value {
+func finishArgs(r *driver.Record, owner driver.Owner) []sqldriver.Value {
 	return []sqldriver.Value{
 		r.Status.String(), r.Failure.String(), r.Owner[:], bindText(r.Result.Codec), bindBytes(r.Result.Meta),
 		bindBytes(r.Result.Data), bindBool(r.Result.Tombstone), bindText(r.Error),
-		bindTime(r.UpdatedAt), bindTime(r.CompletedAt), bindTime(r.ExpiresAt), r.ID[:],
+		bindTime(r.UpdatedAt), bindTime(r.CompletedAt), bindTime(r.ExpiresAt), r.ID[:], owner[:], r.Fence,
 	}
 }
 

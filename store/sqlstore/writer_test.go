@@ -215,7 +215,7 @@ func TestOneBadRiderFailsAlone(t *testing.T) {
 	wg.Go(func() {
 		lost = r.Renew(t.Context(), driver.Renewal{ID: claims[0].ID, Owner: driver.Owner{1}, Fence: 1})
 	})
-	wg.Go(func() { panicked = r.group.do(t.Context(), func(*tx) error { panic("a rider") }) })
+	wg.Go(func() { panicked = r.group.do(t.Context(), nil, func(*tx) error { panic("a rider") }) })
 	r.queued(n + 2)
 	unlock()
 	wg.Wait()

@@ -61,8 +61,10 @@ func finishCases() []Case {
 				got := b.wins(c)
 				b.shift(c.ID, lease/2)
 				end := b.ends(endOf(c, got, o), true)
-				if r := end.Record; !r.CompletedAt.Equal(end.Now) || !r.ExpiresAt.Equal(end.Now.Add(retention)) || !r.CreatedAt.Before(end.Now) {
-					t.Errorf("%+v at %v", r, end.Now)
+				for _, r := range []driver.Record{end.Record, b.get(c.ID)} {
+					if !r.CompletedAt.Equal(end.Now) || !r.ExpiresAt.Equal(end.Now.Add(retention)) {
+						t.Errorf("%+v at %v", r, end.Now)
+					}
 				}
 			}
 		}},
