@@ -75,6 +75,7 @@ var rooms = []room{
 	{path: "internal/migrate", layer: "4", families: []string{"*"}},
 	{path: "internal/archtest", layer: "4", families: []string{"*"}},
 	{path: "internal/leak", layer: "4", families: []string{"*"}},
+	{path: "internal/teststore", layer: "4", families: []string{"*"}},
 	{path: "internal/crash", layer: "4", families: []string{"*"}},
 	{path: "cmd/*", layer: "4", families: []string{"*"}},
 	{path: "examples/*", layer: "4", families: []string{"*"}},

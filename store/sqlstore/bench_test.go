@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/internal/teststore"
 )
 
 // BenchmarkFirst compares claim and finish with the hand-written minimum on the same kind of file: INSERT … ON CONFLICT DO
@@ -20,7 +21,7 @@ import (
 func BenchmarkFirst(b *testing.B) {
 	for _, callers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprint(callers), func(b *testing.B) {
-			compare(b, callers, func(ctx context.Context, f *file, k string) error { return runOnce(ctx, f, k) },
+			compare(b, callers, func(ctx context.Context, f *teststore.File, k string) error { return runOnce(ctx, f, k) },
 				func(ctx context.Context, m *minimum, k string) error { return m.once(ctx, k) })
 		})
 	}
@@ -30,7 +31,7 @@ func BenchmarkFirst(b *testing.B) {
 func BenchmarkReplay(b *testing.B) {
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprint(callers), func(b *testing.B) {
-			compare(b, callers, func(ctx context.Context, f *file, k string) error {
+			compare(b, callers, func(ctx context.Context, f *teststore.File, k string) error {
 				got, err := f.Claim(ctx, claimOf("done"))
 				if err == nil && got.Verdict != driver.Done {
 					err = fmt.Errorf("verdict %d", got.Verdict)
@@ -49,7 +50,7 @@ type minimum struct {
 
 func newMinimum(b *testing.B) *minimum {
 	b.Helper()
-	db, err := sql.Open("sqlite3", "file:"+filepath.Join(b.TempDir(), "m.db")+pragmas)
+	db, err := sql.Open("sqlite3", "file:"+filepath.Join(b.TempDir(), "m.db")+teststore.Pragmas)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -95,9 +96,9 @@ func (m *minimum) replay(ctx context.Context) error {
 }
 
 // compare runs both in many short turns and reports the median of the ratios.
-func compare(b *testing.B, callers int, ours func(context.Context, *file, string) error, theirs func(context.Context, *minimum, string) error) {
+func compare(b *testing.B, callers int, ours func(context.Context, *teststore.File, string) error, theirs func(context.Context, *minimum, string) error) {
 	b.Helper()
-	f, m := openFile(b, filepath.Join(b.TempDir(), "o.db")), newMinimum(b)
+	f, m := teststore.OpenFile(b, filepath.Join(b.TempDir(), "o.db")), newMinimum(b)
 	ctx := b.Context()
 	if err := runOnce(ctx, f, "done"); err != nil {
 		b.Fatal(err)

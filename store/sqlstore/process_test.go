@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/internal/teststore"
 	"github.com/onceward/onceward/store/storetest"
 )
 
@@ -45,7 +46,7 @@ func (standalone) Fatalf(format string, args ...any) {
 
 // busy claims and finishes with 64 callers and prints each key after its finish was answered, until it is killed.
 func busy(path string) {
-	f := openFile(standalone{}, path)
+	f := teststore.OpenFile(standalone{}, path)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for caller := range 64 {
@@ -67,7 +68,7 @@ func busy(path string) {
 
 // racer claims 200 keys with 16 callers and prints those that it won.
 func racer(path string) {
-	f := openFile(standalone{}, path)
+	f := teststore.OpenFile(standalone{}, path)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for caller := range 16 {
@@ -127,7 +128,7 @@ func TestKilledStoreKeepsWhatItAnswered(t *testing.T) {
 		}
 		_ = cmd.Wait()
 		total += len(answered)
-		f := openFile(t, path)
+		f := teststore.OpenFile(t, path)
 		for _, k := range answered {
 			snap, err := f.Get(t.Context(), claimOf(k).ID)
 			if err != nil || snap.Record.Status != driver.Success || string(snap.Record.Result.Data) != k {
@@ -135,11 +136,11 @@ func TestKilledStoreKeepsWhatItAnswered(t *testing.T) {
 			}
 		}
 		var whole string
-		if err := f.db.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&whole); err != nil || whole != "ok" {
+		if err := f.DB.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&whole); err != nil || whole != "ok" {
 			t.Fatalf("the file is damaged: %s %v", whole, err)
 		}
 		_ = f.Close()
-		_ = f.db.Close()
+		_ = f.DB.Close()
 	}
 	t.Logf("%d answered successes survived %d kills", total, rounds)
 }
@@ -179,8 +180,8 @@ func TestCaseB001ProcessesOnOneFile(t *testing.T) {
 // TestOtherProcessHoldsTheLock: a write that waits for another process is answered when that process is done.
 func TestOtherProcessHoldsTheLock(t *testing.T) {
 	t.Parallel()
-	f := openFile(t, filepath.Join(t.TempDir(), "o.db"))
-	conn, err := f.db.Conn(t.Context())
+	f := teststore.OpenFile(t, filepath.Join(t.TempDir(), "o.db"))
+	conn, err := f.DB.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

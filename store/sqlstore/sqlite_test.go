@@ -16,82 +16,19 @@ import (
 
 	"github.com/onceward/onceward/driver"
 	"github.com/onceward/onceward/fingerprint"
+	"github.com/onceward/onceward/internal/teststore"
 	"github.com/onceward/onceward/store/sqlstore"
 	"github.com/onceward/onceward/store/storetest"
 )
 
-const pragmas = "?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_txlock=immediate"
-
-// file is a store with the database behind it.
-type file struct {
-	*sqlstore.Store
-	db   *sql.DB
-	path string
-}
-
-// openFile opens a store and closes it with the test.
-func openFile(t storetest.T, path string) *file {
-	t.Helper()
-	db, err := sql.Open("sqlite3", "file:"+path+pragmas)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	db.SetMaxOpenConns(8)
-	db.SetMaxIdleConns(8)
-	s, err := sqlstore.Open(context.Background(), db, nil)
-	if err != nil {
-		_ = db.Close()
-		t.Fatalf("%v", err)
-	}
-	t.Cleanup(func() { _ = s.Close(); _ = db.Close() })
-	return &file{s, db, path}
-}
-
-// harness keeps each store in a folder of its own.
-func harness(t *testing.T) storetest.Harness {
-	t.Helper()
-	root := t.TempDir()
-	return storetest.Harness{
-		Open: func(tt storetest.T) driver.Store {
-			dir, err := os.MkdirTemp(root, "") //nolint:usetesting // a folder for each store of one test
-			if err != nil {
-				tt.Fatalf("%v", err)
-			}
-			return openFile(tt, filepath.Join(dir, "o.db"))
-		},
-		Second: func(tt storetest.T, first driver.Store) driver.Store { return openFile(tt, first.(*file).path) },
-		Edit: func(tt storetest.T, s driver.Store, id driver.ID, change func(*driver.Record)) {
-			tt.Helper()
-			snap, err := s.Get(tt.Context(), id)
-			if err != nil {
-				tt.Fatalf("edit: %v", err)
-			}
-			r := &snap.Record
-			change(r)
-			at := func(t time.Time) any {
-				if t.IsZero() {
-					return nil
-				}
-				return t.UTC().Format("2006-01-02 15:04:05.000000")
-			}
-			_, err = s.(*file).db.ExecContext(tt.Context(), `UPDATE onceward_records SET lease_until = ?, deadline_at = ?,
-				repeatable_until = ?, created_at = ?, updated_at = ?, completed_at = ?, expires_at = ? WHERE id = ?`,
-				at(r.LeaseUntil), at(r.DeadlineAt), at(r.RepeatableUntil), at(r.CreatedAt), at(r.UpdatedAt), at(r.CompletedAt), at(r.ExpiresAt), id[:])
-			if err != nil {
-				tt.Fatalf("edit: %v", err)
-			}
-		},
-	}
-}
-
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, harness(t))
+	storetest.Run(t, teststore.SQLite(t))
 }
 
 func TestModel(t *testing.T) {
 	t.Parallel()
-	h := harness(t)
+	h := teststore.SQLite(t)
 	storetest.Model(t, &h, uint64(time.Now().UnixNano()), storetest.Rounds(10_000))
 }
 
@@ -122,11 +59,11 @@ func runOnce(ctx context.Context, s driver.Store, text string) error {
 // TestCaseB060NullTenantIsRefusedByTheTable: uniqueness does not end where a column is NULL.
 func TestCaseB060NullTenantIsRefusedByTheTable(t *testing.T) {
 	t.Parallel()
-	f := openFile(t, filepath.Join(t.TempDir(), "o.db"))
+	f := teststore.OpenFile(t, filepath.Join(t.TempDir(), "o.db"))
 	if err := runOnce(t.Context(), f, "k"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.db.ExecContext(t.Context(), "UPDATE onceward_records SET tenant = NULL"); err == nil {
+	if _, err := f.DB.ExecContext(t.Context(), "UPDATE onceward_records SET tenant = NULL"); err == nil {
 		t.Fatal("the table took a NULL tenant")
 	}
 }
@@ -134,17 +71,17 @@ func TestCaseB060NullTenantIsRefusedByTheTable(t *testing.T) {
 func TestSchemaOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]error{"0": sqlstore.ErrSchemaOld, "2": sqlstore.ErrSchemaNew} {
-		f := openFile(t, filepath.Join(t.TempDir(), "o.db"))
-		if _, err := f.db.ExecContext(t.Context(), "UPDATE onceward_meta SET value = ? WHERE name = 'schema'", version); err != nil {
+		f := teststore.OpenFile(t, filepath.Join(t.TempDir(), "o.db"))
+		if _, err := f.DB.ExecContext(t.Context(), "UPDATE onceward_meta SET value = ? WHERE name = 'schema'", version); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := sqlstore.Open(t.Context(), f.db, nil); !errors.Is(err, want) {
+		if _, err := sqlstore.Open(t.Context(), f.DB, nil); !errors.Is(err, want) {
 			t.Errorf("version %s: %v", version, err)
 		}
 	}
 }
 
-// TestManyOpenOneMissingFile: whoever is first makes the tables, under one id, whatever the handle's pragmas are.
+// TestManyOpenOneMissingFile: whoever is first makes the tables, under one id, whatever the handle's teststore.Pragmas are.
 func TestManyOpenOneMissingFile(t *testing.T) {
 	t.Parallel()
 	for range 5 {
@@ -184,8 +121,8 @@ func TestManyOpenOneMissingFile(t *testing.T) {
 // TestTwoPrefixesInOneFile are two stores.
 func TestTwoPrefixesInOneFile(t *testing.T) {
 	t.Parallel()
-	f := openFile(t, filepath.Join(t.TempDir(), "o.db"))
-	other, err := sqlstore.Open(t.Context(), f.db, &sqlstore.Options{TablePrefix: "other_"})
+	f := teststore.OpenFile(t, filepath.Join(t.TempDir(), "o.db"))
+	other, err := sqlstore.Open(t.Context(), f.DB, &sqlstore.Options{TablePrefix: "other_"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +137,7 @@ func TestTwoPrefixesInOneFile(t *testing.T) {
 // TestCaseB022BytesAsSent: any bytes come back exactly, and text is text at a prompt.
 func TestCaseB022BytesAsSent(t *testing.T) {
 	t.Parallel()
-	f := openFile(t, filepath.Join(t.TempDir(), "o.db"))
+	f := teststore.OpenFile(t, filepath.Join(t.TempDir(), "o.db"))
 	for text, kind := range map[string]string{
 		"order-42": "text", "订单-42": "text", "": "text", "007": "text", "1e3": "text", " a ": "text", "a|b%s'": "text",
 		"2026-12-01T01:02:03Z": "text", "2026-12-01 01:02:03.000004": "text", "NULL": "text", "x'00'": "text",
@@ -226,7 +163,7 @@ func TestCaseB022BytesAsSent(t *testing.T) {
 			t.Errorf("%q came back as %+v %v", text, r, err)
 		}
 		var stored string
-		err = f.db.QueryRowContext(t.Context(), "SELECT typeof(idempotency_key) FROM onceward_records WHERE id = ?", c.ID[:]).Scan(&stored)
+		err = f.DB.QueryRowContext(t.Context(), "SELECT typeof(idempotency_key) FROM onceward_records WHERE id = ?", c.ID[:]).Scan(&stored)
 		if err != nil || stored != kind {
 			t.Errorf("%q is kept as %s, not %s: %v", text, stored, kind, err)
 		}
@@ -248,7 +185,7 @@ func TestOpenRefuses(t *testing.T) {
 		"no database":            {dsn: "file:" + text},
 		"memory":                 {dsn: "file::memory:"},
 		"read only":              {dsn: "file:" + filepath.Join(dir, "no.db") + "?mode=ro"},
-		"read only, with tables": {dsn: "file:" + openFile(t, filepath.Join(dir, "ro.db")).path + "?mode=ro"},
+		"read only, with tables": {dsn: "file:" + teststore.OpenFile(t, filepath.Join(dir, "ro.db")).Path + "?mode=ro"},
 		"memory shared":          {dsn: "file:/shared?vfs=memdb"},
 		"temporary":              {dsn: "file:"},
 		"prefix":                 {dsn: "file:" + filepath.Join(dir, "p.db"), opts: &sqlstore.Options{TablePrefix: "x; DROP"}},
@@ -295,7 +232,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	_ = s.Close()
 	_ = db.Close()
-	f := openFile(t, path)
+	f := teststore.OpenFile(t, path)
 	if err := runOnce(t.Context(), f, "more"); err != nil {
 		t.Fatalf("with room again: %v", err)
 	}
@@ -304,7 +241,7 @@ func TestFullDisk(t *testing.T) {
 // TestManyCallersAndCancelledOnes: an answered claim is there; a caller that leaves the queue gets its own error.
 func TestManyCallersAndCancelledOnes(t *testing.T) {
 	t.Parallel()
-	f := openFile(t, filepath.Join(t.TempDir(), "o.db"))
+	f := teststore.OpenFile(t, filepath.Join(t.TempDir(), "o.db"))
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	won := map[string]bool{}
@@ -330,7 +267,7 @@ func TestManyCallersAndCancelledOnes(t *testing.T) {
 	}
 	wg.Wait()
 	var rows int
-	if err := f.db.QueryRowContext(t.Context(), "SELECT count(*) FROM onceward_records").Scan(&rows); err != nil {
+	if err := f.DB.QueryRowContext(t.Context(), "SELECT count(*) FROM onceward_records").Scan(&rows); err != nil {
 		t.Fatal(err)
 	}
 	if rows < len(won) || len(won) < 160 {
