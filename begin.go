@@ -165,7 +165,7 @@ func (g *Guard) follow(ctx context.Context, in *intent, f *flight) (d Decision, 
 		case !l.sameSum:
 			return Decision{Kind: KindMismatch}, false, nil
 		case !wait:
-			return Decision{Kind: KindInFlight, RetryAfter: retryHint(time.Until(l.until))}, false, nil
+			return Decision{Kind: KindInFlight, RetryAfter: l.hint}, false, nil
 		default:
 			err := pause(ctx, left, l.changed)
 			g.flights.away(f)

@@ -87,8 +87,9 @@ func (d *Decision) inform(info *Info) {
 	}
 }
 
-// retryHint keeps a hint between a second and what is left of a lease.
-func retryHint(left time.Duration) time.Duration { return max(left, time.Second) }
+// retryHint tells a duplicate to wait as long again as the attempt has run: most attempts are short, and an obedient
+// client should not sit out a lease that is renewed. At least a second, at most what is left of the lease.
+func retryHint(ran, left time.Duration) time.Duration { return max(min(ran, left), time.Second) }
 
 // unknownRetry is the hint for an outcome that waits for a resolver or a person.
 const unknownRetry = 30 * time.Second
@@ -98,7 +99,7 @@ func (op *Op) decide(v driver.Verdict, r *driver.Record, now time.Time) (Decisio
 	d := Decision{Number: r.Attempt, ExpiresAt: r.ExpiresAt}
 	switch v {
 	case driver.InFlight:
-		d.Kind, d.RetryAfter = KindInFlight, retryHint(r.LeaseUntil.Sub(now))
+		d.Kind, d.RetryAfter = KindInFlight, retryHint(now.Sub(r.LeaseUntil.Add(-r.Lease)), r.LeaseUntil.Sub(now))
 	case driver.Mismatch, driver.OtherVersion:
 		// A fingerprint of another version cannot be compared yet: refusing is safe, running would not be.
 		d = Decision{Kind: KindMismatch}

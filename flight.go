@@ -27,7 +27,7 @@ type flight struct {
 	waiting int           // of the key's 64
 
 	attempt *Attempt  // running here
-	until   time.Time // running elsewhere: when that claim ends, as last heard
+	until   time.Time // running elsewhere: when to ask again, as last heard
 	answer  Decision  // over: what followers get, when share
 	err     error
 	share   bool
@@ -144,7 +144,7 @@ func (fs *flights) retire(f *flight) {
 type look struct {
 	phase   phase
 	sameSum bool
-	until   time.Time     // running: when the claim ends, as far as this process knows
+	hint    time.Duration // running: when to come back, as far as this process knows
 	changed chan struct{} // claiming: closed when that ends; running: closed at the end, with wait
 	answer  Decision
 	err     error
@@ -166,9 +166,9 @@ func (fs *flights) look(f *flight, sum fingerprint.Sum, wait bool) look {
 		}
 		l.changed = f.claimed
 	case running:
-		l.until = f.until
-		if f.attempt != nil {
-			l.until = f.attempt.validUntil()
+		l.hint = retryHint(time.Until(f.until), time.Until(f.until))
+		if a := f.attempt; a != nil {
+			l.hint = retryHint(time.Since(a.begun), time.Until(a.validUntil()))
 		}
 		if wait && l.sameSum {
 			if l.full = f.waiting >= maxWaitersPerKey; l.full {

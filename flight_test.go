@@ -75,7 +75,7 @@ func TestWaitersForAnotherProcessAreBounded(t *testing.T) {
 		errs := oncetest.Storm(t, func(int) error {
 			start := time.Now()
 			_, info, err := b.pay(t.Context(), "K", paid)
-			if err != nil && (time.Since(start) != 0 || info.RetryAfter != onceward.DefaultLease) {
+			if err != nil && (time.Since(start) != 0 || info.RetryAfter != time.Second) {
 				err = fmt.Errorf("refused after %v with %+v", time.Since(start), info)
 			}
 			return err
