@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/key"
@@ -55,7 +56,7 @@ func Example_http() {
 	if err != nil {
 		panic(err)
 	}
-	pay, err := guard.Define(onceward.Operation{Name: "pay", Timeout: onceward.DefaultLease})
+	pay, err := guard.Define(onceward.Operation{Name: "pay", Timeout: time.Minute}) // a handler that hangs holds its key this long
 	if err != nil {
 		panic(err)
 	}
@@ -90,12 +91,15 @@ func TestReadmeSnippets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	example, err := os.ReadFile("example_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
-	code, n := squeeze(string(example)), 0
+	code, n := "", 0
+	for _, name := range []string{"example_test.go", "example_sqlite_test.go"} {
+		example, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code += squeeze(string(example))
+	}
 	for i, part := range strings.Split(string(readme), "```") {
 		if i%2 == 1 && strings.HasPrefix(part, "go\n") {
 			n++
