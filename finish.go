@@ -148,6 +148,16 @@ func (p *pending) leave(bytes int64, lost bool) {
 	p.wg.Done()
 }
 
+// settle waits until nothing is left, for a while.
+func (p *pending) settle(ctx context.Context, d time.Duration) {
+	settled := make(chan struct{})
+	go func() {
+		p.wg.Wait()
+		close(settled)
+	}()
+	_ = pause(ctx, d, settled)
+}
+
 // close gives up what is not written yet, and returns how many results that were.
 func (p *pending) close() int {
 	p.mu.Lock()
@@ -217,14 +227,14 @@ func (a *Attempt) giveUp(last error) {
 }
 
 // giveBack makes sure, in the background, that a claim which may have been made but was never run under is not left
-// to lapse into an unknown outcome. It is a courtesy: what it can't do, the lapse does.
+// to lapse into an unknown outcome. It is a courtesy: what it can't do, the lapse does, and a closing guard does not wait
+// for it as it does for attempts.
 func (g *Guard) giveBack(a *Attempt) {
+	defer g.leave()
 	if !g.returns.enter(0) {
-		g.leave()
 		return
 	}
 	go func() {
-		defer g.leave()
 		defer g.returns.leave(0, false)
 		ctx, cancel := g.returns.background()
 		defer cancel()

@@ -122,6 +122,7 @@ func (g *Guard) Close(ctx context.Context) (givenUp int, err error) {
 		}
 	}
 	givenUp = g.pending.close()
+	g.returns.settle(ctx, g.opts.FinishGrace)
 	g.returns.close()
 	g.flights.abandon()
 	return givenUp, err
