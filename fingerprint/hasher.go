@@ -79,12 +79,20 @@ func (h *Hasher) Form(tag string, body []byte, leaveOut []string) {
 		h.part(kindEmpty, tag)
 		return
 	}
-	pairsOf(h, kindForm, tag, body, leaveOut)
+	if !decodePairs(h.take(), body) {
+		h.part(kindRaw, tag).content(body)
+		return
+	}
+	h.pairs(kindForm, tag, leaveOut)
 }
 
 // Query adds the query of a URL, without its question mark, by its pairs, without those named in leaveOut.
 func (h *Hasher) Query(tag, query string, leaveOut []string) {
-	pairsOf(h, kindQuery, tag, query, leaveOut)
+	if !decodePairs(h.take(), query) {
+		h.part(kindRaw, tag).content([]byte(query))
+		return
+	}
+	h.pairs(kindQuery, tag, leaveOut)
 }
 
 // Sum returns the sum of the parts added since the last Sum, and begins anew. The sum of no parts is a sum too.

@@ -12,19 +12,11 @@ type pair struct {
 	bare                bool // without an equals sign
 }
 
-// pairsOf adds a form or query. Its canonical form is the number of pairs, and for each, in the order of the names'
-// bytes and as they came within one name: the name behind its length, 0 for a name without an equals sign or 1 and the
-// value behind its length.
-func pairsOf[T string | []byte](h *Hasher, kind byte, tag string, src T, leaveOut []string) {
-	s := h.take()
-	if !decodePairs(s, src) {
-		h.part(kindRaw, tag)
-		s.buf = binary.AppendUvarint(s.buf, uint64(len(src)))
-		s.buf = append(s.buf, src...)
-		s.spill()
-		return
-	}
-	h.part(kind, tag)
+// pairs adds the pairs that decodePairs left. Their canonical form is the number of pairs, and for each, in the order of
+// the names' bytes and as they came within one name: the name behind its length, 0 for a name without an equals sign or
+// 1 and the value behind its length.
+func (h *Hasher) pairs(kind byte, tag string, leaveOut []string) {
+	s := h.part(kind, tag)
 	s.pairs = slices.DeleteFunc(s.pairs, func(p pair) bool {
 		name := s.spare[p.start:p.nameEnd]
 		return slices.ContainsFunc(leaveOut, func(left string) bool { return left == string(name) })
