@@ -147,8 +147,11 @@ func (a *Attempt) Succeed(ctx context.Context, result Result) (End, error) {
 }
 
 // Fail ends the attempt with a failure of the given kind. cause's text is kept, cut to driver.MaxError bytes; result
-// is kept for a final failure only.
+// is kept for a final failure only. A kind that does not exist is Unknown.
 func (a *Attempt) Fail(ctx context.Context, kind driver.Failure, cause error, result Result) (End, error) {
+	if kind == 0 || kind > driver.Unknown {
+		kind = driver.Unknown
+	}
 	o := driver.Outcome{Status: driver.Fail, Failure: kind}
 	if cause != nil {
 		o.Error = cut(cause.Error(), driver.MaxError)

@@ -123,7 +123,7 @@ func (g *Guard) lead(ctx context.Context, in *intent, f *flight) (d Decision, ag
 		g.waiters.leave()
 		if err != nil {
 			landed = true
-			g.flights.land(f, Decision{}, nil, false) // a leader who is gone does not fail its followers
+			g.flights.land(f, Decision{}, nil, false) // nor here
 			return Decision{}, false, err
 		}
 		wait = min(2*wait, time.Second)
@@ -132,7 +132,7 @@ func (g *Guard) lead(ctx context.Context, in *intent, f *flight) (d Decision, ag
 	if err == nil && d.Kind == KindRun {
 		return d, false, nil // the attempt lands the flight
 	}
-	g.flights.land(f, d, err, true)
+	g.flights.land(f, d, err, err == nil || ctx.Err() == nil) // a leader who is gone does not fail its followers
 	g.flights.retire(f)
 	return d, false, err
 }
@@ -201,15 +201,16 @@ func (g *Guard) claim(ctx context.Context, in *intent, f *flight) (Decision, err
 
 	begun := time.Now() // before the claim is sent: the lease can only be longer than we think
 	reply, err := g.claimUntilSure(ctx, &c)
-	if err == nil && reply.Verdict != driver.GotClaim {
+	ours := reply.Record.Owner == c.Owner
+	if err == nil && reply.Verdict != driver.GotClaim && !ours {
 		return in.op.decide(reply.Verdict, &reply.Record, reply.Now)
 	}
 	a := &Attempt{guard: g, op: in.op, flight: f, key: in.key, claim: c, begun: begun}
 	if err == nil {
 		a.fence, a.number, a.died, a.takeover = reply.Record.Fence, reply.Record.Attempt, reply.Record.Died, reply.Takeover
-		if late := time.Since(begun); late >= p.Lease-margin(p.Lease) {
-			// The lease may be over by now: a dead claim is given back, not run under.
-			err = fmt.Errorf("the claim was answered after %v, its lease is %v", late.Round(time.Millisecond), p.Lease)
+		// The lease or the timeout may be over by now: a dead claim is given back, not run under.
+		if late := time.Since(begun); late >= min(p.Lease-margin(p.Lease), p.Timeout) || reply.Verdict != driver.GotClaim {
+			err = fmt.Errorf("the claim was answered after %v; the lease is %v, the timeout %v", late.Round(time.Millisecond), p.Lease, p.Timeout)
 		}
 	}
 	switch {
@@ -221,8 +222,10 @@ func (g *Guard) claim(ctx context.Context, in *intent, f *flight) (Decision, err
 		return Decision{}, &Error{Code: CodeStoreFull, RetryAfter: time.Second, Cause: err}
 	case errors.Is(err, driver.ErrTooLong):
 		return Decision{}, &Error{Code: CodeKeyInvalid, Cause: err}
+	case errors.Is(err, driver.ErrDamaged):
+		return Decision{}, &Error{Code: CodeCorruptRecord, Cause: err}
 	}
-	if p.OnStoreDown == Open {
+	if p.OnStoreDown == Open && ctx.Err() == nil { // a caller who is gone has not shown that the store is down
 		a.bypassed, a.number, a.begun = true, 1, time.Now()
 		kept = true
 		a.start(ctx)
@@ -242,7 +245,7 @@ func (g *Guard) claimUntilSure(ctx context.Context, c *driver.Claim) (reply driv
 		reply, err = timed(detached, g, "claim", c.Operation, func(ctx context.Context) (driver.Claimed, error) {
 			return g.store.Claim(ctx, *c)
 		})
-		if err == nil || errors.Is(err, driver.ErrStoreFull) || errors.Is(err, driver.ErrTooLong) {
+		if err == nil || errors.Is(err, driver.ErrStoreFull) || errors.Is(err, driver.ErrTooLong) || errors.Is(err, driver.ErrDamaged) {
 			return reply, err
 		}
 		if ctx.Err() != nil || detached.Err() != nil || pause(detached, backoff(try), nil) != nil {

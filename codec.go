@@ -153,6 +153,12 @@ func decode[T any](c Codec, r Result) (v T, err error) {
 }
 
 func decodeAny[T any](c Codec, data []byte) (v T, err error) {
+	defer func() {
+		if p := recover(); p != nil { // an unmarshaler of the user's
+			var zero T
+			v, err = zero, &Error{Code: CodeCorruptRecord, Detail: fmt.Sprintf("decoding its result panicked: %v", p)}
+		}
+	}()
 	if err := c.Decode(data, &v); err != nil {
 		var zero T
 		return zero, &Error{Code: CodeCorruptRecord, Detail: "its result can't be decoded", Cause: err}

@@ -128,6 +128,15 @@ type (
 func (oneWay) MarshalJSON() ([]byte, error)     { return []byte(`"x"`), nil }
 func (oneWayText) MarshalText() ([]byte, error) { return []byte("x"), nil }
 
+// oneKey and readKey are keys of a map that go one way only.
+type (
+	oneKey  int
+	readKey string
+)
+
+func (oneKey) MarshalText() ([]byte, error) { return []byte("one"), nil }
+func (*readKey) UnmarshalText([]byte) error { return nil }
+
 // TestLossyTypesAreNamed: the first place where something would be lost is in the error.
 func TestLossyTypesAreNamed(t *testing.T) {
 	t.Parallel()
@@ -150,6 +159,8 @@ func TestLossyTypesAreNamed(t *testing.T) {
 		"chan":                  reflect.TypeFor[chan int](),
 		"complex128":            reflect.TypeFor[map[string]complex128](),
 		"interface error":       reflect.TypeFor[struct{ Err error }](),
+		"onceward_test.oneKey":  reflect.TypeFor[map[oneKey]int](),
+		"onceward_test.readKey": reflect.TypeFor[map[readKey]int](),
 		"keys of type float64":  reflect.TypeFor[map[float64]int](),
 		"keys of type struct":   reflect.TypeFor[map[struct{ A int }]int](),
 		"which JSON can't hold": reflect.TypeFor[[2]func()](),
@@ -257,6 +268,34 @@ func TestResultThatCannotBeRead(t *testing.T) {
 		t.Errorf("a duplicate: %+v %v", v, err)
 	}
 	d.ledger.WantOnce(t, "K")
+}
+
+// TestPanicOfADecoder is an error, on the first run and on every replay.
+func TestPanicOfADecoder(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onceward.Operation{})
+	for i, want := range []error{onceward.ErrResultNotKept, onceward.ErrCorruptRecord, onceward.ErrCorruptRecord} {
+		_, err := onceward.Do(t.Context(), d.op, onceward.Call{Key: k("K")}, func(context.Context) (explosive, error) { return explosive{}, nil })
+		if !errors.Is(err, want) {
+			t.Errorf("call %d: %v, want %v", i, err, want)
+		}
+	}
+}
+
+type explosive struct{}
+
+func (explosive) MarshalJSON() ([]byte, error) { return []byte("1"), nil }
+func (*explosive) UnmarshalJSON([]byte) error  { panic("boom") }
+
+// TestInfoIsFresh: a call that is refused early does not leave an older call's Info.
+func TestInfoIsFresh(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, onceward.Operation{})
+	info := onceward.Info{Kind: onceward.KindRun, Attempt: 9, Recorded: true}
+	_, err := onceward.Do(t.Context(), d.op, onceward.Call{Key: k("K"), Info: &info}, func(context.Context) (chan int, error) { return nil, nil })
+	if err == nil || info != (onceward.Info{}) {
+		t.Errorf("%v %+v", err, info)
+	}
 }
 
 func TestRawCodec(t *testing.T) {

@@ -27,6 +27,9 @@ import (
 // A panic or Goexit of fn passes through, after its outcome was recorded as unknown (retryable when Repeatable).
 func Do[T any](ctx context.Context, op *Op, call Call, fn func(context.Context) (T, error)) (T, error) {
 	var zero T
+	if call.Info != nil {
+		*call.Info = Info{}
+	}
 	if op == nil || op.guard == nil || fn == nil {
 		return zero, errors.New("onceward: Do needs an operation that a guard defined, and a function")
 	}
@@ -107,6 +110,9 @@ func runFailed(ctx context.Context, a *Attempt, err error) (End, error) {
 		return end, &FinalError{Text: cut(err.Error(), driver.MaxError), Cause: err}
 	case driver.Unknown:
 		return end, &Error{Code: CodeOutcomeUnknown, RetryAfter: unknownRetry, Cause: err}
+	}
+	if judgement(err) != nil {
+		err = &nested{err} // it speaks of this work, not of work around it
 	}
 	return end, err
 }

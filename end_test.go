@@ -145,6 +145,48 @@ func TestContradictionIsAnAlarm(t *testing.T) {
 	}
 }
 
+// TestContradictionAfterAnotherRun: somebody said that nothing happened, it was run again, and then the first run says that
+// it did. Money moved twice: the alarm does not depend on whether the resolution still stands in the record.
+func TestContradictionAfterAnotherRun(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]onceward.Operation{"not repeatable": {Codec: onceward.Raw{}}, "repeatable": {Codec: onceward.Raw{}, Repeatable: true}} {
+		d := newDesk(t, o)
+		a := d.begin(t, "K")
+		d.mem.Shift(idOf("K"), time.Hour)
+		if _, err := d.mem.Settle(t.Context(), driver.Settlement{ID: idOf("K"), Fence: a.Fence()}); err != nil {
+			t.Fatal(err)
+		}
+		if !o.Repeatable {
+			no := driver.Outcome{Status: driver.Fail, Failure: driver.Retryable}
+			if s, err := d.mem.Settle(t.Context(), driver.Settlement{ID: idOf("K"), Fence: a.Fence(), Outcome: no, Resolution: "did not", Owner: driver.Owner{1}}); err != nil || !s.Applied {
+				t.Fatalf("%+v %v", s, err)
+			}
+		}
+		other := newDeskOn(t, d.mem, o)
+		if v, _, err := other.pay(t.Context(), "K", paid); v != "paid" || err != nil {
+			t.Fatalf("%s: %q %v", name, v, err)
+		}
+		end, err := a.Succeed(t.Context(), onceward.Result{Codec: "raw", Data: []byte("it did happen")})
+		if err != nil || !end.Superseded || (d.count(onceward.EventContradiction) == 1) == o.Repeatable {
+			t.Errorf("%s: %+v %v, %d alarms", name, end, err, d.count(onceward.EventContradiction))
+		}
+	}
+}
+
+// TestFailureThatDoesNotExist is taken for unknown.
+func TestFailureThatDoesNotExist(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []driver.Failure{0, driver.Unknown + 1} {
+		d := newDesk(t, onceward.Operation{})
+		if end, err := d.begin(t, "K").Fail(t.Context(), kind, nil, onceward.Result{}); err != nil || !end.Recorded {
+			t.Errorf("%+v %v", end, err)
+		}
+		if _, _, err := d.pay(t.Context(), "K", paid); !errors.Is(err, onceward.ErrUnknown) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 func TestAttemptEndsOnce(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, onceward.Operation{})

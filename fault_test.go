@@ -123,20 +123,6 @@ func TestStoreDownRunsNothing(t *testing.T) {
 	})
 }
 
-// TestLateClaimIsNotRunUnder: an answer that took the lease's time is no claim to run under.
-func TestLateClaimIsNotRunUnder(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, onceward.Operation{Lease: 3 * time.Second})
-		release := d.store.Hold(faultstore.Claim)
-		go func() { pass(2900 * time.Millisecond); release() }()
-		if _, _, err := d.pay(t.Context(), "K", paid); !errors.Is(err, onceward.ErrStoreUnavailable) || d.ledger.Count("K") != 0 {
-			t.Errorf("%v", err)
-		}
-		_, _ = d.Close(t.Context())
-	})
-}
-
 func TestOpenRunsUnguarded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -71,7 +71,9 @@ func (a *Attempt) written(f *driver.Finish, reply driver.Finished) End {
 	}
 	e.Outcome = "superseded"
 	g.emit(e)
-	if r.Resolution != "" && !f.Outcome.Same(r) {
+	// Work that may not be repeated is superseded by a resolution alone, even when another run of it has begun since.
+	resolved := r.Resolution != "" || a.claim.OnLapse != driver.LapseRepeat && f.Outcome.Status == driver.Success && r.Owner != a.claim.Owner
+	if resolved && !f.Outcome.Same(r) {
 		g.emit(Event{Kind: EventContradiction, Operation: name, Key: a.key, Attempt: a.number})
 		g.opts.Logger.Error("onceward: late truth contradicts a resolution: compare the record with what the work did",
 			slog.String("operation", name), slog.Any("key", a.key), slog.String("resolution", r.Resolution),

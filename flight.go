@@ -84,6 +84,9 @@ func (fs *flights) board(id driver.ID, sum fingerprint.Sum) (f *flight, leads bo
 // takeOff moves the flight to running here.
 func (fs *flights) takeOff(f *flight, a *Attempt) {
 	defer fs.lock(f.id).Unlock()
+	if f.phase == over {
+		return // the claim was lost before it was known here
+	}
 	if f.phase == running {
 		f.waiting-- // its leader waited for another process
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/url"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/onceward/onceward/driver"
@@ -14,8 +16,7 @@ import (
 
 // infer says what an error of the work means under the operation's policy.
 func infer(op *Operation, err error) driver.Failure {
-	var j *judged
-	if errors.As(err, &j) {
+	if j := judgement(err); j != nil {
 		return j.failure
 	}
 	var final *FinalError
@@ -36,8 +37,36 @@ func infer(op *Operation, err error) driver.Failure {
 	return driver.Retryable
 }
 
-// BrokenConversation reports whether err says that an answer was lost rather than given: a deadline, a
-// cancellation, a timeout, a connection that was reset or cut. Such an error is no evidence that nothing happened.
+// judgement finds what the work itself has stated about its error. What a nested guarded call was told about its own work
+// says nothing about this one.
+func judgement(err error) *judged {
+	switch e := err.(type) { //nolint:errorlint // this is the walk
+	case *judged:
+		return e
+	case *nested, *Error, *FinalError, nil:
+		return nil
+	case interface{ Unwrap() error }:
+		return judgement(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			if j := judgement(one); j != nil {
+				return j
+			}
+		}
+	}
+	return nil
+}
+
+// nested hides from judgement what stands behind it, and from nobody else.
+type nested struct{ cause error }
+
+func (n *nested) Error() string { return n.cause.Error() }
+func (n *nested) Unwrap() error { return n.cause }
+
+// BrokenConversation reports whether err says that an answer was lost rather than given: a deadline, a cancellation, a
+// timeout, a connection that was reset or cut, in HTTP/1 and 2, gRPC, PostgreSQL and MySQL. Such an error is no evidence
+// that nothing happened. A connection that could not be made is: nothing was sent.
+//
 // An error that was formatted with %v instead of %w hides its class.
 func BrokenConversation(err error) bool {
 	for _, lost := range [...]error{
@@ -50,5 +79,33 @@ func BrokenConversation(err error) bool {
 		}
 	}
 	var timeout interface{ Timeout() bool }
-	return errors.As(err, &timeout) && timeout.Timeout()
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return true
+	}
+	var conn *net.OpError
+	var name *net.DNSError
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &name) || errors.As(err, &conn) && conn.Op == "dial" {
+		return false
+	}
+	var call *url.Error // what an HTTP client says of a call without an answer
+	if conn != nil || errors.As(err, &call) && call.Op != "parse" {
+		return true
+	}
+	return err != nil && lostText(err.Error())
+}
+
+// lostText knows the errors that have no type to ask for without importing their packages.
+func lostText(text string) bool {
+	for _, lost := range [...]string{
+		"invalid connection",                                                           // go-sql-driver/mysql
+		"conn closed", "server closed the connection", "SQLSTATE 57P01", "SQLSTATE 08", // PostgreSQL: shut down, connection exceptions
+		"client connection lost", "stream error:", "GOAWAY", // HTTP/2
+		"rpc error: code = Canceled", "rpc error: code = Unknown", "rpc error: code = DeadlineExceeded",
+		"rpc error: code = Internal", "rpc error: code = Unavailable", "rpc error: code = DataLoss",
+	} {
+		if strings.Contains(text, lost) {
+			return true
+		}
+	}
+	return false
 }

@@ -53,8 +53,12 @@ func (l *lossy) value(t reflect.Type, at string, addr bool) error {
 	case reflect.Array:
 		return l.value(t.Elem(), at+"[]", addr)
 	case reflect.Map:
-		switch k := t.Key(); {
-		case k.Implements(textMarshaler) && reflect.PointerTo(k).Implements(textUnmarshaler):
+		k := t.Key()
+		writes, reads := k.Implements(textMarshaler), reflect.PointerTo(k).Implements(textUnmarshaler)
+		switch {
+		case writes && reads:
+		case writes != reads:
+			return fmt.Errorf("%s has keys of type %v, which have one of MarshalText and UnmarshalText: give them both", at, k)
 		case k.Kind() == reflect.String, k.Kind() >= reflect.Int && k.Kind() <= reflect.Uintptr:
 		default:
 			return fmt.Errorf("%s has keys of type %v, which JSON can't hold", at, k)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"strings"
 	"syscall"
@@ -43,6 +44,16 @@ func TestWhatAnErrorMeans(t *testing.T) {
 		{"os deadline", os.ErrDeadlineExceeded, driver.Unknown, driver.Final, driver.Unknown, driver.Retryable},
 		{"reset", &net.OpError{Err: os.NewSyscallError("read", syscall.ECONNRESET)}, driver.Unknown, driver.Final, driver.Unknown, driver.Retryable},
 		{"unexpected EOF", io.ErrUnexpectedEOF, driver.Unknown, driver.Final, driver.Unknown, driver.Retryable},
+		{"HTTP call without an answer", &url.Error{Op: "Post", URL: "http://bank", Err: errors.New("http2: stream closed")}, driver.Unknown, driver.Final, driver.Unknown, driver.Retryable},
+		{"HTTP call to nowhere", &url.Error{Op: "Post", URL: "http://bank", Err: &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}}, driver.Retryable, driver.Final, driver.Unknown, driver.Retryable},
+		{"no such host", &url.Error{Op: "Post", URL: "http://bank", Err: &net.DNSError{IsNotFound: true}}, driver.Retryable, driver.Final, driver.Unknown, driver.Retryable},
+		{"no URL", &url.Error{Op: "parse", URL: ":", Err: plain}, driver.Retryable, driver.Final, driver.Unknown, driver.Retryable},
+		{"network gone", &net.OpError{Op: "read", Err: syscall.ENETUNREACH}, driver.Unknown, driver.Final, driver.Unknown, driver.Retryable},
+		{"HTTP/2 stream", errors.New("stream error: stream ID 1; INTERNAL_ERROR"), driver.Unknown, driver.Final, driver.Unknown, driver.Retryable},
+		{"MySQL", errors.New("invalid connection"), driver.Unknown, driver.Final, driver.Unknown, driver.Retryable},
+		{"PostgreSQL", errors.New("FATAL: terminating connection (SQLSTATE 57P01)"), driver.Unknown, driver.Final, driver.Unknown, driver.Retryable},
+		{"gRPC", errors.New("rpc error: code = Unavailable desc = transport is closing"), driver.Unknown, driver.Final, driver.Unknown, driver.Retryable},
+		{"gRPC answer", errors.New("rpc error: code = FailedPrecondition desc = no money"), driver.Retryable, driver.Final, driver.Unknown, driver.Retryable},
 		{"refused", &net.OpError{Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, driver.Retryable, driver.Final, driver.Unknown, driver.Retryable},
 	} {
 		for policy, want := range map[string]driver.Failure{"infer": c.infer, "keep": c.keep, "strict": c.strict, "repeatable": c.repeatableInfer} {
@@ -231,5 +242,39 @@ func TestCodes(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("no code: %v", want)
+	}
+}
+
+// TestJudgementOfNestedWork: what a nested operation was told about its own work decides nothing about the work around it.
+func TestJudgementOfNestedWork(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		outer onceward.Operation
+		judge func(error) error
+		want  error
+	}{
+		"inner retryable, outer strict":   {onceward.Operation{OnError: onceward.Strict}, onceward.Retryable, onceward.ErrUnknown},
+		"inner unknown, outer":            {onceward.Operation{}, onceward.Unknown, onceward.ErrUnknown},
+		"inner unknown, outer repeatable": {onceward.Operation{Repeatable: true}, onceward.Unknown, nil},
+	} {
+		d := newDesk(t, c.outer)
+		inner, err := d.Define(onceward.Operation{Name: "inner"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		busy := errors.New("busy")
+		_, _, err = d.pay(t.Context(), "K", func(ctx context.Context) (string, error) {
+			_, err := onceward.Do(ctx, inner, onceward.Call{Key: k("I")}, func(context.Context) (string, error) { return "", c.judge(busy) })
+			if !errors.Is(err, busy) {
+				t.Errorf("%s: the inner caller lost the error: %v", name, err)
+			}
+			return "", err
+		})
+		if !errors.Is(err, busy) {
+			t.Errorf("%s: the outer caller lost the error: %v", name, err)
+		}
+		if _, _, err := d.pay(t.Context(), "K", paid); !errors.Is(err, c.want) {
+			t.Errorf("%s: then %v, want %v", name, err, c.want)
+		}
 	}
 }

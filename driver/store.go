@@ -16,7 +16,7 @@ import (
 // made again, and then answers as if it had been made once.
 type Store interface {
 	// Claim asks for the right to run. It changes the record only as state.Claim says.
-	// Errors: ErrStoreFull (nothing written), ErrTooLong (nothing written).
+	// Errors: ErrStoreFull, ErrTooLong, ErrDamaged; nothing was written with any of them.
 	Claim(ctx context.Context, c Claim) (Claimed, error)
 
 	// Renew extends an unlapsed lease held by (owner, fence) and never shortens it. Errors: ErrLeaseLost.
@@ -38,6 +38,7 @@ type Store interface {
 var (
 	ErrNotFound  = errors.New("onceward: no such record")
 	ErrLeaseLost = errors.New("onceward: lease lost: it lapsed, or another attempt claimed the key")
+	ErrDamaged   = errors.New("onceward: damaged record: a row holds what Onceward never writes, somebody else changed it")
 	ErrStoreFull = errors.New("onceward: store full: it is at its limit and nothing has expired")
 )
 
@@ -118,8 +119,18 @@ type Finish struct {
 	Outcome Outcome
 }
 
-// Check is Claim.Check with the error text.
+// valid reports whether a record can end so.
+func (o *Outcome) valid() bool {
+	return o.Status == Success && o.Failure == 0 || o.Status == Fail && o.Failure >= Retryable && o.Failure <= Unknown
+}
+
+var errOutcome = errors.New("onceward: an outcome is Success without a Failure, or Fail with one")
+
+// Check is Claim.Check with the error text. An outcome that no record can have is an error too.
 func (f *Finish) Check() error {
+	if !f.Outcome.valid() {
+		return errOutcome
+	}
 	return checkText(f.Claim.Scope, f.Claim.Operation, f.Claim.Key, f.Outcome.Error, "")
 }
 
@@ -146,8 +157,12 @@ type Settlement struct {
 // Lapse reports whether a lapse is to be settled.
 func (s *Settlement) Lapse() bool { return s.Outcome.Status == 0 }
 
-// Check is Claim.Check for the texts of a settlement.
+// Check is Claim.Check for the texts of a settlement. An outcome that no record can have, or that settles nothing, is an
+// error too.
 func (s *Settlement) Check() error {
+	if !s.Lapse() && (!s.Outcome.valid() || s.Outcome.Failure == Unknown) {
+		return errOutcome
+	}
 	return checkText(Scope{}, "", "", s.Outcome.Error, s.Resolution)
 }
 

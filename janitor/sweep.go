@@ -3,6 +3,7 @@ package janitor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -75,6 +76,9 @@ func (rep *Report) add(ctx context.Context, s Store, snap *driver.Snapshot) erro
 			return nil
 		}
 		settled, err := s.Settle(ctx, driver.Settlement{ID: r.ID, Fence: r.Fence})
+		if errors.Is(err, driver.ErrNotFound) {
+			return nil // it ended meanwhile, and was purged
+		}
 		if err != nil {
 			return fmt.Errorf("janitor: settle: %w", err)
 		}

@@ -1,6 +1,7 @@
 package key
 
 import (
+	"database/sql/driver"
 	"encoding"
 	"fmt"
 	"reflect"
@@ -97,6 +98,11 @@ func partText(part any) (text, problem string) {
 		return "", "is a floating-point number: its text is not exact, use an integer of minor units"
 	case reflect.Bool:
 		return "", "is a boolean: spell out what it means"
+	}
+	if p, ok := part.(driver.Valuer); ok { // ids that can be NULL say so here, and "null" as text
+		if value, err := p.Value(); err == nil && value == nil {
+			return "", isNil
+		}
 	}
 	switch p := part.(type) {
 	case interface{ Reveal() string }: // a Key, or what embeds one: its String is only a digest

@@ -1,6 +1,7 @@
 package key_test
 
 import (
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/big"
@@ -23,6 +24,7 @@ type (
 	protoAt  struct{}
 	price    float64
 	rawBytes []byte
+	nullID   struct{}
 )
 
 func (channel) String() string                { return "a name for people" }
@@ -31,9 +33,11 @@ func (s shown) String() string                { return s.s }
 func (f failing) MarshalText() ([]byte, error) {
 	return nil, errors.New("no text for " + f.secret)
 }
-func (protoAt) AsTime() time.Time { return time.Time{} }
-func (protoAt) String() string    { return "seconds:1" }
-func (price) String() string      { return "1.0" }
+func (nullID) MarshalText() ([]byte, error) { return []byte("null"), nil }
+func (nullID) Value() (driver.Value, error) { return nil, nil }
+func (protoAt) AsTime() time.Time           { return time.Time{} }
+func (protoAt) String() string              { return "seconds:1" }
+func (price) String() string                { return "1.0" }
 
 func TestComposeTakes(t *testing.T) {
 	t.Parallel()
@@ -78,6 +82,7 @@ func TestComposeRefuses(t *testing.T) {
 		says string
 	}{
 		{"nil", nil, "is nil"},
+		{"null that has a text", nullID{}, "is nil"},
 		{"nil pointer", (*shown)(nil), "is nil"},
 		{"nil pointer to a marshaler", (*big.Int)(nil), "is nil"},
 		{"nil pointer to a key", (*key.Key)(nil), "is nil"},

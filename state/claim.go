@@ -43,7 +43,7 @@ func Claim(cur *driver.Record, c *driver.Claim, now time.Time, floor int64) (nex
 	case cur.Status == driver.Fail: // retryable
 		return again(cur, c, now, floor, cur.Died), driver.GotClaim, false, Update
 	case cur.Owner == c.Owner && Held(cur, now):
-		return *cur, driver.GotClaim, false, Keep // the reply to this very claim was lost
+		return *cur, driver.GotClaim, cur.Died > 0, Keep // the reply to this very claim was lost
 	case !Lapsed(cur, now):
 		return *cur, driver.InFlight, false, Keep
 	}

@@ -120,11 +120,11 @@ func scanFields(rec *driver.Record, row []sqldriver.Value) (now time.Time, err e
 	rec.Error, rec.Resolution, rec.Request = text(row[5]), text(row[6]), blob(row[8])
 	switch {
 	case h.err != nil:
-		return now, fmt.Errorf("damaged record %s: a number or time holds what Onceward never writes: %w", rec.ID, h.err)
+		return now, fmt.Errorf("%w: %s: a number or a time: %w", driver.ErrDamaged, rec.ID, h.err)
 	case ok != [3]bool{true, true, true} || (rec.Status == driver.Fail) != (rec.Failure != 0):
-		return now, fmt.Errorf("damaged record %s: status, failure and on_lapse hold what Onceward never writes", rec.ID)
+		return now, fmt.Errorf("%w: %s: status, failure or on_lapse", driver.ErrDamaged, rec.ID)
 	case !fill(rec.Fingerprint[:], row[1]) || !fill(rec.Owner[:], row[2]):
-		return now, fmt.Errorf("damaged record %s: fingerprint or owner has the wrong length", rec.ID)
+		return now, fmt.Errorf("%w: %s: fingerprint or owner has the wrong length", driver.ErrDamaged, rec.ID)
 	}
 	return now, nil
 }

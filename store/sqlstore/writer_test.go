@@ -270,7 +270,7 @@ func TestClosedStoreRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, claimErr := r.Claim(t.Context(), claim("k"))
-	_, finishErr := r.Finish(t.Context(), driver.Finish{Claim: claim("k")})
+	_, finishErr := r.Finish(t.Context(), finish(claim("k"), driver.Claimed{}))
 	_, getErr := r.Get(t.Context(), claim("k").ID)
 	_, scanErr := r.Scan(t.Context(), driver.Scan{Limit: 1})
 	for _, err := range []error{claimErr, finishErr, getErr, scanErr, r.Renew(t.Context(), driver.Renewal{})} {
