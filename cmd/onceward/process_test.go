@@ -32,24 +32,6 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"onceward": func() { os.Exit(cli.Main()) }})
 }
 
-func TestScripts(t *testing.T) {
-	t.Parallel()
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: emptyStore})
-}
-
-// emptyStore puts o.db, a store without records, into the folder of each script.
-func emptyStore(env *testscript.Env) error {
-	db, err := sql.Open("sqlite3", "file:"+filepath.Join(env.WorkDir, "o.db")+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		return err
-	}
-	s, err := sqlstore.Open(context.Background(), db, nil)
-	if err != nil {
-		return errors.Join(err, db.Close())
-	}
-	return errors.Join(s.Close(), db.Close())
-}
-
 // process is a gateway in a process of its own.
 type process struct {
 	*exec.Cmd

@@ -3,14 +3,17 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/onceward/onceward/internal/demo"
+	"github.com/onceward/onceward/store/memstore"
 )
 
 func newDemo() *cobra.Command {
@@ -19,10 +22,14 @@ func newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Live through the accident that Onceward is for, without it and with it",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if output != "table" && output != "json" {
 				return usage("-o %q: use table or json", output)
+			}
+			o.Store = memstore.New(nil) // until the real one is open
+			if err := o.Check(); err != nil {
+				return &exitError{exitUsage, err}
 			}
 			if storeURL == "" {
 				dir, err := os.MkdirTemp("", "onceward-demo-")
@@ -51,6 +58,9 @@ func newDemo() *cobra.Command {
 				err = enc.Encode(rep)
 			} else {
 				err = rep.Table(cmd.OutOrStdout())
+			}
+			if path, ok := strings.CutPrefix(storeURL, "sqlite:"); ok && o.StoreName == storeURL {
+				fmt.Fprintf(cmd.ErrOrStderr(), "V3's records are left in %s: onceward records list --store %s\n", path, storeURL)
 			}
 			return errors.Join(err, rep.OK())
 		},

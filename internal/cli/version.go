@@ -14,14 +14,18 @@ func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, the Go it was built with, and the tables it works on",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			version := "devel"
-			if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-				version = info.Main.Version
-			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "onceward %s\n%s %s/%s\nschema %d\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, sqlstore.SchemaVersion)
+			_, err := fmt.Fprint(cmd.OutOrStdout(), versionText())
 			return err
 		},
 	}
+}
+
+func versionText() string {
+	version := "devel"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		version = info.Main.Version
+	}
+	return fmt.Sprintf("onceward %s\n%s %s/%s\nschema %d\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, sqlstore.SchemaVersion)
 }

@@ -11,7 +11,7 @@ import (
 type entry struct {
 	ID     string `json:"id"`
 	User   int    `json:"user"`
-	Amount int64  `json:"amount"`        // minor units
+	Amount int64  `json:"amount_fen"`
 	Key    string `json:"key,omitempty"` // as the caller sent it; empty: the caller sent none
 }
 

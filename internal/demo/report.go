@@ -20,7 +20,7 @@ type Report struct {
 // Side is what one version did. Effects are from the ledgers of the services, answers from the clients.
 type Side struct {
 	ChargedTwice int   `json:"users_charged_twice"` // or more often
-	Overcharged  int64 `json:"amount_overcharged"`  // minor units
+	Overcharged  int64 `json:"overcharged_fen"`
 	Charges      int   `json:"charges"`
 	WithKey      int   `json:"charges_with_idempotency_key"`
 	Orders       int   `json:"order_rows"`
@@ -82,6 +82,7 @@ func (r *Report) Table(w io.Writer) error {
 	line("", "V0 (no protection)", "V3 (Onceward)")
 	line("users", r.Users, r.Users)
 	line("users charged twice", r.V0.ChargedTwice, r.V3.ChargedTwice)
+	line("outcomes never settled", r.V0.NeverSettled, r.V3.NeverSettled)
 	line("amount overcharged", yuan(r.V0.Overcharged), yuan(r.V3.Overcharged))
 	line("charges at the bank", r.V0.Charges, r.V3.Charges)
 	line("  sent with a key", sent(r.V0.WithKey), sent(r.V3.WithKey))
@@ -89,12 +90,9 @@ func (r *Report) Table(w io.Writer) error {
 	line("SMS", r.V0.SMS, r.V3.SMS)
 	line("points credited", r.V0.Points, r.V3.Points)
 	line("clients that saw success", r.V0.Succeeded, r.V3.Succeeded)
-	line("different receipts", r.V0.Receipts, r.V3.Receipts)
-	line("  most for one client", r.V0.MostReceipts, r.V3.MostReceipts)
 	line("outcomes left open", r.V0.Open, r.V3.Open)
 	line("  settled by a replay", r.V0.ByReplay, r.V3.ByReplay)
 	line("  settled by running", r.V0.ByRunning, r.V3.ByRunning)
-	line("  never settled", r.V0.NeverSettled, r.V3.NeverSettled)
 	line("took", r.V0.Took.Round(10*time.Millisecond), r.V3.Took.Round(10*time.Millisecond))
 	fmt.Fprintf(&out, `
 Charges, orders, SMS and points are counted in the services' own ledgers, over HTTP.
@@ -114,4 +112,4 @@ func sent(n int) string {
 	return fmt.Sprint(n)
 }
 
-func yuan(minor int64) string { return fmt.Sprintf("¥%d.%02d", minor/100, minor%100) }
+func yuan(fen int64) string { return fmt.Sprintf("¥%d.%02d", fen/100, fen%100) }

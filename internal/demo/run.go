@@ -24,7 +24,7 @@ type Options struct {
 // Run lives through the accident twice. When it returns, cancelled or not, nothing of it runs any more.
 func Run(ctx context.Context, o Options) (Report, error) {
 	rep := Report{Users: o.Users, Speed: o.Speed, Store: o.StoreName}
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return rep, err
 	}
 	var err error
@@ -35,10 +35,11 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	return rep, err
 }
 
-func (o *Options) check() error {
+// Check returns everything that is wrong with the options.
+func (o *Options) Check() error {
 	var problems []error
 	if o.Users < 1 {
-		problems = append(problems, fmt.Errorf("demo: %d users: at least 1 is needed", o.Users))
+		problems = append(problems, fmt.Errorf("demo: users %d: at least 1 is needed", o.Users))
 	}
 	if !(o.Speed >= 1 && o.Speed <= 2000) { // not a number is neither
 		problems = append(problems, fmt.Errorf("demo: speed %g: use 1 to 2000", o.Speed))

@@ -12,14 +12,14 @@ import (
 	"github.com/onceward/onceward/oncehttp"
 )
 
-// price is what everybody buys for, in minor units: ¥199.00.
+// price is what everybody buys for, in fen: ¥199.00.
 const price = 19900
 
 // receipt is the shop's answer.
 type receipt struct {
 	Order  string `json:"order"`
 	Charge string `json:"charge"`
-	Amount int64  `json:"amount"`
+	Amount int64  `json:"amount_fen"`
 }
 
 // shop is the order service: it writes an order row, charges at the bank, sends an SMS and credits points.
