@@ -2,6 +2,7 @@ package cli
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,10 +16,11 @@ import (
 
 // resolveFlags say what became of an unknown outcome.
 type resolveFlags struct {
+	pick
+	answer    answerFlags
 	unknown   bool
 	olderThan time.Duration
 	happened  string
-	codec     string
 	didNot    bool
 	final     string
 	by, why   string
@@ -28,25 +30,41 @@ type resolveFlags struct {
 func newRecordsResolve(f *recordFlags) *cobra.Command {
 	var r resolveFlags
 	cmd := &cobra.Command{
-		Use:   "resolve (KEY | --unknown --older-than D) (--did-not | --final TEXT | --happened FILE) --by WHO --why TEXT",
+		Use:   "resolve (KEY | key:DIGEST | --id HEX | --unknown --older-than D) (--did-not | --final TEXT | --happened FILE) --by WHO --why TEXT",
 		Short: "Settle outcomes that are unknown",
 		Long: `Settle outcomes that are unknown.
 
 --did-not   it did not happen and no longer can: the key is free, a retry runs again
---final     the answer is no: duplicates get this text
---happened  it happened: duplicates get the result in FILE (- for standard input); one KEY only
+--final     the answer is no: duplicates get this text; over HTTP a 409 with code duplicate and the text as detail
+--happened  it happened: duplicates get the result in FILE (- for standard input); one record only
+
+What --happened keeps has the form of the operation's other results. For an operation of HTTP it is an answer:
+a duplicate gets --http-status, --content-type and the bytes of FILE, and nothing else. For one of a program it is a
+value, as its codec writes it: --codec json (FILE must be one JSON value) or raw.
 
 In bulk the count is shown first, and nothing is changed without --yes.`,
-		Args: cobra.MaximumNArgs(1),
+		Example: `  onceward records resolve order-42 --operation pay --caller shop-7 --did-not --by ann --why "not on the bank's statement"` + "\n" +
+			`  onceward records resolve key:0123456789ab --happened answer.json --http-status 201 --by ann --why "bank reference 77"` + "\n" +
+			`  onceward records resolve --unknown --older-than 24h --final "timed out" --by ann --why "bank confirmed none" --yes`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if !r.unknown {
+				return r.pick.check(cmd, args)
+			}
+			if len(args) > 0 || cmd.Flags().Changed("id") {
+				return usage("resolve takes one record, or --unknown with --older-than for all of an age")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd, f, args) },
 	}
+	r.pick.flags(cmd)
+	r.answer.flags(cmd)
 	p := cmd.Flags()
-	p.BoolVar(&r.unknown, "unknown", false, "all unknown records, of --operation when that is given")
+	p.BoolVar(&r.unknown, "unknown", false, "all unknown records; of --operation and the scope flags where they are given")
 	p.DurationVar(&r.olderThan, "older-than", 0, "with --unknown: that have been unknown for at least this long")
 	p.BoolVar(&r.didNot, "did-not", false, "it did not happen and no longer can")
 	p.StringVar(&r.final, "final", "", "the answer is no, in words")
-	p.StringVar(&r.happened, "happened", "", "file with the result")
-	p.StringVar(&r.codec, "codec", "json", "codec of the result in --happened")
+	p.StringVar(&r.happened, "happened", "", "file with the result; - for standard input")
 	p.StringVar(&r.by, "by", "", "who says so")
 	p.StringVar(&r.why, "why", "", "how they know")
 	p.BoolVar(&r.yes, "yes", false, "in bulk: do it")
@@ -54,79 +72,83 @@ In bulk the count is shown first, and nothing is changed without --yes.`,
 }
 
 func (r *resolveFlags) run(cmd *cobra.Command, f *recordFlags, args []string) error {
-	outcome, err := r.outcome(cmd)
-	if err != nil {
+	if err := r.check(cmd); err != nil {
 		return err
-	}
-	if strings.TrimSpace(r.by) == "" || strings.TrimSpace(r.why) == "" {
-		return usage("resolve needs --by and --why: they stay with the record")
-	}
-	if (len(args) == 1) == r.unknown {
-		return usage("resolve takes one KEY, or --unknown with --older-than")
-	}
-	if r.unknown && !cmd.Flags().Changed("older-than") {
-		return usage("--unknown needs --older-than, such as --older-than 1h: a late original may still arrive")
 	}
 	s, err := f.open(cmd)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = s.close() }()
-	if len(args) == 1 {
-		return r.one(cmd, f, s, args[0], outcome)
+	if r.unknown {
+		return r.bulk(cmd, s)
 	}
-	if r.happened != "" {
-		return usage("--happened is for one KEY: results differ")
-	}
-	return r.bulk(cmd, f, s, outcome)
+	return r.one(cmd, s, args)
 }
 
-func (r *resolveFlags) outcome(cmd *cobra.Command) (o driver.Outcome, err error) {
-	n := 0
-	if r.didNot {
-		n++
-		o = driver.Outcome{Status: driver.Fail, Failure: driver.Retryable}
-	}
-	if r.final != "" {
-		n++
-		o = driver.Outcome{Status: driver.Fail, Failure: driver.Final, Error: r.final}
-	}
-	if r.happened != "" {
-		n++
-		var data []byte
-		if data, err = readFile(cmd, r.happened); err != nil {
-			return o, err
+// check looks at the flags alone, before any file is read.
+func (r *resolveFlags) check(cmd *cobra.Command) error {
+	set := cmd.Flags().Changed
+	said := 0
+	for _, flag := range []string{"did-not", "final", "happened"} {
+		if set(flag) {
+			said++
 		}
-		o = driver.Outcome{Status: driver.Success, Result: driver.Result{Codec: r.codec, Data: data}}
 	}
-	if n != 1 {
-		return o, usage("resolve needs one of --did-not, --final TEXT, --happened FILE")
+	switch {
+	case said != 1 || set("did-not") && !r.didNot:
+		return usage("resolve needs exactly one of --did-not, --final TEXT, --happened FILE")
+	case set("final") && strings.TrimSpace(r.final) == "":
+		return usage("--final needs words: duplicates get them")
+	case strings.TrimSpace(r.by) == "" || strings.TrimSpace(r.why) == "":
+		return usage("resolve needs --by and --why: they stay with the record")
+	case r.unknown && set("happened"):
+		return usage("--happened is for one record: results differ")
+	case r.unknown && !set("older-than"):
+		return usage("--unknown needs --older-than, such as --older-than 1h: a late original may still arrive")
+	case !r.unknown && set("older-than"):
+		return usage("--older-than is for --unknown, and this names one record")
 	}
-	return o, nil
+	return r.answer.check(cmd)
 }
 
-func readFile(cmd *cobra.Command, name string) ([]byte, error) {
-	if name == "-" {
-		return readAll(cmd.InOrStdin())
+// outcome is what the flags say of a record.
+func (r *resolveFlags) outcome(cmd *cobra.Command, s *store, rec *driver.Record) (driver.Outcome, error) {
+	switch {
+	case r.didNot:
+		return driver.Outcome{Status: driver.Fail, Failure: driver.Retryable}, nil
+	case r.final != "":
+		return driver.Outcome{Status: driver.Fail, Failure: driver.Final, Error: r.final}, nil
 	}
-	data, err := os.ReadFile(name) //nolint:gosec // the person names the file
-	if data == nil && err == nil {
-		data = []byte{}
+	data, err := readFile(cmd, r.happened)
+	if err != nil {
+		return driver.Outcome{}, err
 	}
-	return data, err
+	result, err := r.answer.result(cmd, s, rec, data)
+	return driver.Outcome{Status: driver.Success, Result: result}, err
 }
 
 func (r *resolveFlags) settle(cmd *cobra.Command, s *store, rec *driver.Record, o driver.Outcome) (bool, error) {
-	st := driver.Settlement{ID: rec.ID, Fence: rec.Fence, Outcome: o, Resolution: "by " + r.by + ": " + r.why}
+	st := driver.Settlement{ID: rec.ID, Fence: rec.Fence, Outcome: o, Resolution: r.resolution(rec)}
 	_, _ = rand.Read(st.Owner[:]) // never fails, by its contract
 	settled, err := s.Settle(cmd.Context(), st)
 	return settled.Applied, err
 }
 
-func (r *resolveFlags) one(cmd *cobra.Command, f *recordFlags, s *store, keyText string, o driver.Outcome) error {
-	snap, err := s.Get(cmd.Context(), f.id(keyText))
+// resolution is who and why, and as much as there is room for of what the attempt left.
+func (r *resolveFlags) resolution(rec *driver.Record) string {
+	text := "by " + r.by + ": " + r.why
+	if rec.Error == "" || len(text) >= driver.MaxError {
+		return text
+	}
+	text += "; before: " + rec.Error
+	return strings.ToValidUTF8(text[:min(len(text), driver.MaxError)], "")
+}
+
+func (r *resolveFlags) one(cmd *cobra.Command, s *store, args []string) error {
+	snap, err := r.find(cmd, s, args)
 	if err != nil {
-		return fmt.Errorf("%w: check --operation and the scope flags too", err)
+		return err
 	}
 	rec := &snap.Record
 	if rec.Status == driver.Processing { // perhaps it died and nobody has looked
@@ -135,40 +157,39 @@ func (r *resolveFlags) one(cmd *cobra.Command, f *recordFlags, s *store, keyText
 		}
 	}
 	if rec.Status != driver.Fail || rec.Failure != driver.Unknown {
-		return fmt.Errorf("the record is %s %s, and only an unknown outcome is resolved", rec.Status, rec.Failure)
+		return fmt.Errorf("the record is %s, and only an unknown outcome is resolved", statusOf(rec))
+	}
+	o, err := r.outcome(cmd, s, rec)
+	if err != nil {
+		return err
 	}
 	applied, err := r.settle(cmd, s, rec, o)
 	if err != nil {
 		return err
 	}
 	if !applied {
-		return fmt.Errorf("the record changed meanwhile: look again with records show")
+		return errors.New("the record changed meanwhile: look again with records show")
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), "resolved 1")
 	return err
 }
 
-func (r *resolveFlags) bulk(cmd *cobra.Command, f *recordFlags, s *store, o driver.Outcome) error {
+func (r *resolveFlags) bulk(cmd *cobra.Command, s *store) error {
 	var list []driver.Record
-	for after := ""; ; {
-		page, err := s.Scan(cmd.Context(), driver.Scan{After: after, Limit: 1000, Which: driver.Unclear})
-		if err != nil {
-			return err
+	err := walk(cmd.Context(), s, driver.Unclear, func(snap *driver.Snapshot) bool {
+		if r.admits(cmd, &snap.Record) && snap.Now.Sub(snap.Record.UpdatedAt) >= r.olderThan {
+			list = append(list, snap.Record)
 		}
-		for i := range page.Snapshots {
-			snap := &page.Snapshots[i]
-			if cmd.Flags().Changed("operation") && snap.Record.Operation != f.operation {
-				continue
-			}
-			if snap.Now.Sub(snap.Record.UpdatedAt) >= r.olderThan {
-				list = append(list, snap.Record)
-			}
-		}
-		if after = page.Next; after == "" {
-			break
-		}
+		return true
+	})
+	if err != nil {
+		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "%d records have been unknown for %v or longer\n", len(list), r.olderThan)
+	have := "records have"
+	if len(list) == 1 {
+		have = "record has"
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "%d %s been unknown for %v or longer\n", len(list), have, r.olderThan)
 	if !r.yes {
 		if len(list) == 0 {
 			return nil
@@ -177,6 +198,10 @@ func (r *resolveFlags) bulk(cmd *cobra.Command, f *recordFlags, s *store, o driv
 	}
 	done := 0
 	for i := range list {
+		o, err := r.outcome(cmd, s, &list[i])
+		if err != nil {
+			return err
+		}
 		applied, err := r.settle(cmd, s, &list[i], o)
 		if err != nil {
 			return fmt.Errorf("after %d of %d: %w", done, len(list), err)
@@ -185,14 +210,18 @@ func (r *resolveFlags) bulk(cmd *cobra.Command, f *recordFlags, s *store, o driv
 			done++
 		}
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "resolved %d\n", done)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "resolved %d\n", done)
 	return err
 }
 
-func readAll(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(r)
-	if data == nil && err == nil {
-		data = []byte{}
+func readFile(cmd *cobra.Command, name string) (data []byte, err error) {
+	if name == "-" {
+		data, err = io.ReadAll(cmd.InOrStdin())
+	} else {
+		data, err = os.ReadFile(name) //nolint:gosec // the person names the file
+	}
+	if data == nil {
+		data = []byte{} // a result of no bytes, not no result
 	}
 	return data, err
 }
