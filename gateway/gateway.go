@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"path"
+	"regexp"
 	"time"
 
 	"github.com/onceward/onceward"
@@ -69,16 +71,22 @@ func New(opts *Options) (http.Handler, error) {
 	return g, nil
 }
 
-// CheckMatch reports what is wrong with a route's pattern.
-func CheckMatch(pattern string) error {
-	return handle(http.NewServeMux(), pattern, http.NotFoundHandler())
+// Matches are the patterns of routes, to be checked one after the other. The zero value has none.
+type Matches struct{ mux http.ServeMux }
+
+// Add reports what is wrong with a route's pattern, by itself or beside those before it.
+func (m *Matches) Add(pattern string) error {
+	return handle(&m.mux, pattern, http.NotFoundHandler())
 }
+
+// registered is what a ServeMux tells of our own source, which is of no use to whoever wrote the pattern.
+var registered = regexp.MustCompile(` \(registered at [^)]*\)`)
 
 // handle registers a pattern; a bad one, or one that conflicts, is an error instead of a panic.
 func handle(mux *http.ServeMux, pattern string, h http.Handler) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the pattern can't be used: %v", p)
+			err = fmt.Errorf("the pattern can't be used: %s", registered.ReplaceAllString(fmt.Sprint(p), ""))
 		}
 	}()
 	mux.Handle(pattern, h)
@@ -97,6 +105,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set("X-Request-Id", id)
 	}
 	w.Header().Set("X-Request-Id", id)
+	r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
 	// An unclean path would make the mux redirect; it is for the upstream to say what it means.
 	if path.Clean(r.URL.Path) == r.URL.Path || path.Clean(r.URL.Path)+"/" == r.URL.Path {
 		if h, pattern := g.routes.Handler(r); pattern != "" {
@@ -105,6 +114,15 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	g.rest.ServeHTTP(w, r)
+}
+
+type requestIDKey struct{}
+
+// RequestID returns the X-Request-Id of the gateway's request that ctx belongs to, the attempt's and the store's calls
+// included, for logs; empty outside of one.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
 }
 
 // validRequestID admits what is safe in logs and headers of every hop.

@@ -366,9 +366,16 @@ func TestBadRoutesAndUpstreams(t *testing.T) {
 		}
 	}
 	for _, pattern := range []string{"POST pay", "", "POST /{"} {
-		if gateway.CheckMatch(pattern) == nil {
+		if new(gateway.Matches).Add(pattern) == nil {
 			t.Errorf("pattern %q was taken", pattern)
 		}
+	}
+	var m gateway.Matches
+	if err := m.Add("POST /pay/{id}"); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Add("POST /pay/{other}"); err == nil {
+		t.Error("two patterns of the same requests were taken")
 	}
 }
 

@@ -254,6 +254,10 @@ func TestKillInMidAttempt(t *testing.T) {
 			if n := up.runs.Load(); n != c.runs {
 				t.Fatalf("ran %d times, want %d", n, c.runs)
 			}
+			// Whether the sweep or the duplicate found the dead attempt: it is told of once.
+			if n := strings.Count(p.stop(t), "became unknown"); n != int(2-c.runs) {
+				t.Errorf("told %d times\n%s", n, p.log)
+			}
 		})
 	}
 }

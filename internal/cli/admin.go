@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/driver"
 	"github.com/onceward/onceward/janitor"
 	"github.com/onceward/onceward/observe/prom"
@@ -20,13 +21,14 @@ import (
 
 // admin is what an operator asks: is it alive, is it ready, how is it going.
 type admin struct {
-	store    *store
+	store    janitor.Store
 	registry *prometheus.Registry
 	metrics  *prom.Metrics
 	draining atomic.Bool
+	running  atomic.Int64 // attempts of this process
 }
 
-func newAdmin(s *store) (*admin, error) {
+func newAdmin(s janitor.Store) (*admin, error) {
 	a := &admin{store: s, registry: prometheus.NewRegistry()}
 	if err := a.registry.Register(collectors.NewGoCollector()); err != nil {
 		return nil, err
@@ -37,6 +39,17 @@ func newAdmin(s *store) (*admin, error) {
 	var err error
 	a.metrics, err = prom.New(a.registry)
 	return a, err
+}
+
+// observe is the guard's observer.
+func (a *admin) observe(e onceward.Event) {
+	switch {
+	case e.Kind == onceward.EventDecision && e.Outcome == onceward.KindRun.String():
+		a.running.Add(1)
+	case e.Kind == onceward.EventFinish || e.Kind == onceward.EventGivenUp:
+		a.running.Add(-1)
+	}
+	a.metrics.Observe(e)
 }
 
 func (a *admin) handler() http.Handler {

@@ -92,7 +92,7 @@ func codecOf(ctx context.Context, s *store, rec *driver.Record) (codec string, e
 		}
 		return codec == ""
 	})
-	if codec == "" && (rec.Operation == "http" || strings.HasPrefix(rec.Error, "HTTP status ")) {
+	if codec == "" && (rec.Operation == httpOperation || strings.HasPrefix(rec.Error, "HTTP status ")) {
 		codec = httpCodec
 	}
 	return codec, err

@@ -8,8 +8,9 @@ import (
 	"github.com/onceward/onceward"
 )
 
-// parseScope reads --scope: who the caller is. The proxy in front must have authenticated what it names.
-func parseScope(text string) (func(*http.Request) (onceward.Scope, error), error) {
+// parseScope reads who the caller is; from says where it was said. The proxy in front must have authenticated what it
+// names.
+func parseScope(text, from string) (func(*http.Request) (onceward.Scope, error), error) {
 	kind, name, _ := strings.Cut(text, ":")
 	switch {
 	case text == "basic:user":
@@ -21,7 +22,7 @@ func parseScope(text string) (func(*http.Request) (onceward.Scope, error), error
 			return onceward.Scope{Caller: user}, nil
 		}, nil
 	case kind == "header" && strings.EqualFold(name, "Authorization"):
-		return nil, usage("--scope header:Authorization: a rotated token would be a new scope, and every retry after it a new execution; use basic:user, or a header that holds the caller's identity")
+		return nil, usage("%s %q: a rotated token would be a new scope, and every retry after it a new execution; use basic:user, or a header that holds the caller's identity", from, text)
 	case kind == "header" && name != "":
 		return func(r *http.Request) (onceward.Scope, error) {
 			values := r.Header.Values(name)
@@ -31,5 +32,5 @@ func parseScope(text string) (func(*http.Request) (onceward.Scope, error), error
 			return onceward.Scope{Caller: values[0]}, nil
 		}, nil
 	}
-	return nil, usage("--scope %q: use header:NAME or basic:user", text)
+	return nil, usage("%s %q: use header:NAME or basic:user", from, text)
 }

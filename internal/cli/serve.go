@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,16 +20,26 @@ import (
 	"github.com/onceward/onceward/oncehttp"
 )
 
-// serveOptions are the flags of serve; the configuration fills in what no flag says.
+// serveOptions are the flags of serve, and what the configuration says where no flag does.
 type serveOptions struct {
-	config.Config
-	file  string
-	lease time.Duration
-	drain time.Duration
+	upstream, listen, adminListen, store, scope, file string
+	singleTenant, requireKey                          bool
+	lease, drain                                      time.Duration
+
+	routes       []config.Route
+	upstreamFrom string // where it was said, for errors and the log
+	scopeFrom    string
+
+	target *url.URL
+	caller func(*http.Request) (onceward.Scope, error) // nil: one tenant
 }
 
-// httpTimeout bounds an attempt over HTTP unless a route says otherwise.
-const httpTimeout = 60 * time.Second
+const (
+	// httpTimeout bounds an attempt over HTTP unless a route says otherwise.
+	httpTimeout = 60 * time.Second
+	// httpOperation is what no route names.
+	httpOperation = config.DefaultOperation
+)
 
 func newServe() *cobra.Command {
 	var o serveOptions
@@ -40,7 +52,7 @@ A request that carries an Idempotency-Key (or X-Idempotency-Key) runs at the ser
 answer. Without a configuration there is one operation, http, and the same key on another path is a mismatch.`,
 		Example: "  onceward serve --upstream http://127.0.0.1:9000 --single-tenant\n" +
 			"  onceward serve --upstream http://127.0.0.1:9000 --scope header:X-Account --store sqlite:/var/lib/onceward.db",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.fill(cmd); err != nil {
 				return err
@@ -50,95 +62,144 @@ answer. Without a configuration there is one operation, http, and the same key o
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Upstream, "upstream", "", "base URL of the service")
-	f.StringVar(&o.Listen, "listen", "127.0.0.1:8080", "address of the gateway")
-	f.StringVar(&o.AdminListen, "admin-listen", "127.0.0.1:8081", "address of /healthz, /readyz and /metrics")
-	f.StringVar(&o.Store, "store", "sqlite:onceward.db", storeHelp)
-	f.BoolVar(&o.SingleTenant, "single-tenant", false, "all callers share one key space")
-	f.StringVar(&o.Scope, "scope", "", "the authenticated caller: header:NAME or basic:user")
-	f.BoolVar(&o.RequireKey, "require-key", false, "refuse a guarded request without a key")
+	f.StringVar(&o.upstream, "upstream", "", "base URL of the service")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address of the gateway")
+	f.StringVar(&o.adminListen, "admin-listen", "127.0.0.1:8081", "address of /healthz, /readyz and /metrics; empty: none")
+	f.StringVar(&o.store, "store", "sqlite:onceward.db", storeHelp)
+	f.BoolVar(&o.singleTenant, "single-tenant", false, "all callers share one key space")
+	f.StringVar(&o.scope, "scope", "", "the authenticated caller: header:NAME or basic:user")
+	f.BoolVar(&o.requireKey, "require-key", false, "refuse a guarded request without a key")
 	f.DurationVar(&o.lease, "lease", onceward.DefaultLease, "how long a claim holds without a heartbeat")
-	f.DurationVar(&o.drain, "drain", 30*time.Second, "how long a SIGTERM waits for running attempts and their results")
+	f.DurationVar(&o.drain, "drain", 30*time.Second, "how long a SIGTERM waits for running attempts and their results; a second one ends it")
 	f.StringVar(&o.file, "config", "", "configuration file (YAML)")
 	return cmd
 }
 
 // fill adds what the file says where no flag does, and checks the whole.
-func (o *serveOptions) fill(cmd *cobra.Command) error {
+func (o *serveOptions) fill(cmd *cobra.Command) (err error) {
+	set := cmd.Flags().Changed
+	o.upstreamFrom, o.scopeFrom = "--upstream", "--scope"
 	if o.file != "" {
 		c, err := config.Load(o.file)
 		if err != nil {
 			return &exitError{exitUsage, err}
 		}
-		flags := o.Config
-		set := cmd.Flags().Changed
-		o.Config = *c
-		pick := func(flag string, into *string, value string) {
-			if set(flag) || *into == "" {
-				*into = value
-			}
-		}
-		pick("upstream", &o.Upstream, flags.Upstream)
-		pick("listen", &o.Listen, flags.Listen)
-		pick("admin-listen", &o.AdminListen, flags.AdminListen)
-		pick("store", &o.Store, flags.Store)
-		pick("scope", &o.Scope, flags.Scope)
-		if set("single-tenant") {
-			o.SingleTenant = flags.SingleTenant
-		}
-		if set("require-key") {
-			o.RequireKey = flags.RequireKey
-		}
-		if v := o.Lease.Value(); !set("lease") && v > 0 {
-			o.lease = v
-		}
-		if v := o.Drain.Value(); !set("drain") && v > 0 {
-			o.drain = v
-		}
+		o.take(c, set)
 	}
 	switch {
-	case o.Upstream == "":
+	case o.upstream == "":
 		return usage("serve needs --upstream, such as --upstream http://127.0.0.1:9000")
-	case o.SingleTenant && o.Scope != "":
+	case o.listen == "":
+		return usage("--listen is empty: name an address, such as 127.0.0.1:8080")
+	case o.singleTenant && o.scope != "":
 		return usage("--single-tenant and --scope exclude each other")
-	case !o.SingleTenant && o.Scope == "":
-		return usage("serve needs to know whose key a key is: --scope header:NAME or basic:user, or --single-tenant when all callers may share one key space")
+	case !o.singleTenant && o.scope == "":
+		also := ""
+		if o.file != "" {
+			also = "; " + o.file + " has neither scope: nor single_tenant: true, or a flag took it back"
+		}
+		return usage("serve needs to know whose key a key is: --scope header:NAME or basic:user, or --single-tenant when all callers may share one key space%s", also)
 	}
-	_, _, err := parseStore(o.Store)
+	if o.lease < 10*time.Millisecond || o.drain < 0 {
+		return usage("--lease must be at least 10ms, and --drain must not be negative")
+	}
+	if o.target, err = parseUpstream(o.upstream, o.upstreamFrom); err != nil {
+		return err
+	}
+	if o.scope != "" {
+		if o.caller, err = parseScope(o.scope, o.scopeFrom); err != nil {
+			return err
+		}
+	} else {
+		o.scopeFrom = strings.Replace(o.scopeFrom, "--scope", "--single-tenant", 1)
+	}
+	_, _, err = parseStore(o.store)
 	return err
+}
+
+// take takes from the file what no flag says. Scope and single tenancy are one question: a flag for either answers it.
+func (o *serveOptions) take(c *config.Config, set func(flag string) bool) {
+	text := func(flag string, into *string, value string) bool {
+		if value == "" || set(flag) {
+			return false
+		}
+		*into = value
+		return true
+	}
+	if text("upstream", &o.upstream, c.Upstream) {
+		o.upstreamFrom = c.Place("$.upstream") + ": upstream"
+	}
+	text("listen", &o.listen, c.Listen)
+	text("store", &o.store, c.Store)
+	if c.AdminListen != nil && !set("admin-listen") {
+		o.adminListen = *c.AdminListen
+	}
+	switch {
+	case o.scope != "" || o.singleTenant: // by a flag
+	case c.Scope != "" && !set("scope"):
+		o.scope, o.scopeFrom = c.Scope, c.Place("$.scope")+": scope"
+	case c.SingleTenant && !set("single-tenant"):
+		o.singleTenant, o.scopeFrom = true, c.Place("$.single_tenant")+": single_tenant"
+	}
+	if !set("require-key") {
+		o.requireKey = c.RequireKey
+	}
+	if v := c.Lease.Value(); !set("lease") && v > 0 {
+		o.lease = v
+	}
+	if v := c.Drain.Value(); !set("drain") && v > 0 {
+		o.drain = v
+	}
+	o.routes = c.Routes
+}
+
+// parseUpstream reads the service's URL; from says where it was said.
+func parseUpstream(text, from string) (*url.URL, error) {
+	if !strings.Contains(text, "://") {
+		return nil, usage("%s %q needs http:// in front: http://%s", from, text, text)
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, usage("%s %q: use a URL such as http://127.0.0.1:9000", from, text)
+	}
+	return u, nil
 }
 
 // serve runs until ctx ends, then drains.
 func serve(ctx context.Context, o *serveOptions, log *slog.Logger) error {
-	upstream, err := url.Parse(o.Upstream)
-	if err != nil {
-		return usage("--upstream: %w", err)
-	}
 	// Ports first: a second gateway started by mistake must not touch the store.
-	public, err := listen(ctx, o.Listen, "--listen")
+	public, err := listen(ctx, o.listen, "--listen")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = public.Close() }()
-	admin, err := listen(ctx, o.AdminListen, "--admin-listen")
-	if err != nil {
-		return err
+	var office net.Listener
+	adminAddress := "off"
+	if o.adminListen != "" {
+		if office, err = listen(ctx, o.adminListen, "--admin-listen"); err != nil {
+			return err
+		}
+		defer func() { _ = office.Close() }()
+		adminAddress = office.Addr().String()
 	}
-	defer func() { _ = admin.Close() }()
 
-	st, err := openStore(ctx, o.Store, true)
+	st, err := openStore(ctx, o.store, true)
 	if err != nil {
 		return err
 	}
-	a, err := newAdmin(st)
+	if o.store == "memory:" || o.store == "memory://" {
+		log.Warn("onceward keeps its records in memory: they end with the process, and a retry after that runs again; use --store sqlite:PATH")
+	}
+	tended := watch(st, log)
+	a, err := newAdmin(tended)
 	if err != nil {
 		return errors.Join(err, st.close())
 	}
-	guard, err := onceward.New(st, &onceward.Options{SingleTenant: o.SingleTenant, Observer: a.metrics.Observe, Logger: log})
+	guard, err := onceward.New(tended, &onceward.Options{SingleTenant: o.singleTenant, Observer: a.observe, Logger: log})
 	if err != nil {
 		return errors.Join(err, st.close())
 	}
-	handler, err := o.handler(guard, upstream, log)
+	handler, err := o.handler(guard, log)
 	if err != nil {
 		return errors.Join(&exitError{exitUsage, err}, st.close())
 	}
@@ -147,28 +208,39 @@ func serve(ctx context.Context, o *serveOptions, log *slog.Logger) error {
 	adminSrv := &http.Server{Handler: a.handler(), ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 2)
 	go func() { failed <- srv.Serve(public) }()
-	go func() { failed <- adminSrv.Serve(admin) }()
+	if office != nil {
+		go func() { failed <- adminSrv.Serve(office) }()
+	}
 	sweeping, stopSweep := context.WithCancel(context.WithoutCancel(ctx))
 	swept := make(chan struct{})
 	go func() {
 		defer close(swept)
 		a.sweep(sweeping, min(max(o.lease/3, 100*time.Millisecond), 5*time.Second), log)
 	}()
-	log.Info("onceward serves", slog.String("listen", public.Addr().String()), slog.String("admin", admin.Addr().String()),
-		slog.String("upstream", upstream.Redacted()), slog.String("store", o.Store))
+	log.Info("onceward serves", slog.String("listen", public.Addr().String()), slog.String("admin", adminAddress),
+		slog.String("upstream", o.target.Redacted()), slog.String("store", o.store), slog.String("scope", o.whose()))
 
 	var cause error
 	select {
 	case <-ctx.Done():
 	case cause = <-failed:
 	}
-	log.Info("onceward drains", slog.Duration("at_most", o.drain))
+	log.Info("onceward drains: a second signal stops at once, and what runs is left to lapse",
+		slog.Duration("at_most", o.drain), slog.Int64("attempts", a.running.Load()))
 	a.draining.Store(true)
 	cause = errors.Join(cause, drain(srv, guard, o.drain, log))
 	stopSweep()
 	<-swept
 	_ = adminSrv.Close()
 	return errors.Join(cause, st.close())
+}
+
+// whose says how callers are told apart, and where that was said.
+func (o *serveOptions) whose() string {
+	if o.scope == "" {
+		return "single tenant (" + o.scopeFrom + ")"
+	}
+	return o.scope + " (" + o.scopeFrom + ")"
 }
 
 // drain stops accepting and lets attempts and unrecorded results end. What does not end in time is left to lapse.
@@ -190,30 +262,27 @@ func drain(srv *http.Server, guard *onceward.Guard, limit time.Duration, log *sl
 
 func listen(ctx context.Context, address, flag string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%s %s: %w: is another program there already? choose another address", flag, address, err)
+	case err != nil:
+		return nil, fmt.Errorf("%s %s: %w: choose another address, such as 127.0.0.1:8080", flag, address, err)
 	}
 	return l, nil
 }
 
 // handler builds the gateway from flags and routes.
-func (o *serveOptions) handler(guard *onceward.Guard, upstream *url.URL, log *slog.Logger) (http.Handler, error) {
-	base := onceward.Operation{Name: "http", Lease: o.lease, Timeout: httpTimeout}
-	shared := oncehttp.Options{RequireKey: o.RequireKey, Budget: oncehttp.NewBudget(256 << 20)}
-	if o.Scope != "" {
-		var err error
-		if shared.Scope, err = parseScope(o.Scope); err != nil {
-			return nil, err
-		}
-	}
+func (o *serveOptions) handler(guard *onceward.Guard, log *slog.Logger) (http.Handler, error) {
+	base := onceward.Operation{Name: httpOperation, Lease: o.lease, Timeout: httpTimeout}
+	shared := oncehttp.Options{RequireKey: o.requireKey, Scope: o.caller, Budget: oncehttp.NewBudget(256 << 20)}
 	op, err := guard.Define(base)
 	if err != nil {
 		return nil, err
 	}
 	own := shared
-	opts := gateway.Options{Upstream: upstream, Logger: log, Default: gateway.Route{Op: op, HTTP: &own}}
-	for i := range o.Routes {
-		route, err := o.Routes[i].Define(guard, base, shared)
+	opts := gateway.Options{Upstream: o.target, Logger: log, Default: gateway.Route{Op: op, HTTP: &own}}
+	for i := range o.routes {
+		route, err := o.routes[i].Define(guard, base, shared)
 		if err != nil {
 			return nil, err
 		}

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
+	"net/http"
 	"os"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -24,7 +24,7 @@ import (
 type Config struct {
 	Upstream     string   `yaml:"upstream"`
 	Listen       string   `yaml:"listen"`
-	AdminListen  string   `yaml:"admin_listen"`
+	AdminListen  *string  `yaml:"admin_listen"` // empty: none; nil: left out
 	Store        string   `yaml:"store"`
 	SingleTenant bool     `yaml:"single_tenant"`
 	Scope        string   `yaml:"scope"`
@@ -32,7 +32,15 @@ type Config struct {
 	Lease        Duration `yaml:"lease"`
 	Drain        Duration `yaml:"drain"`
 	Routes       []Route  `yaml:"routes"`
+
+	at place
 }
+
+// DefaultOperation is the operation of requests that no route names.
+const DefaultOperation = "http"
+
+// Place returns where a YAML path, such as $.scope, stands: FILE:LINE:COLUMN.
+func (c *Config) Place(path string) string { return c.at.of(path) }
 
 // Route is one route of the file. Fields left out have the defaults of onceward.Operation and oncehttp.Options.
 type Route struct {
@@ -94,76 +102,28 @@ func parse(path string, text []byte) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("config %s: %s", path, yaml.FormatError(err, false, true))
 	}
-	check := checker{path: path, file: file}
-	check.durations("$.", map[string]Duration{"lease": c.Lease, "drain": c.Drain})
-	seen := map[string]int{}
-	for i, r := range c.Routes {
-		check.route(i, &r)
-		if first, taken := seen[r.Operation]; taken && r.Operation != "" {
-			check.bad(fmt.Sprintf("$.routes[%d].operation", i), fmt.Errorf("operation %q is route %d's already: give each route its own", r.Operation, first+1))
-		}
-		seen[r.Operation] = i
-	}
-	return &c, errors.Join(check.problems...)
+	c.at = place{path, file}
+	return &c, check(&c)
 }
 
-type checker struct {
-	path     string
-	file     *ast.File
-	problems []error
+// place finds lines in a file.
+type place struct {
+	path string
+	file *ast.File
 }
 
-// bad notes a problem at the place of a YAML path.
-func (c *checker) bad(at string, err error) {
-	if err == nil {
-		return
-	}
-	place := c.path
-	if p, pathErr := yaml.PathString(at); pathErr == nil {
-		if node, nodeErr := p.FilterFile(c.file); nodeErr == nil && node != nil {
+func (p place) of(path string) string {
+	if at, err := yaml.PathString(path); err == nil && p.file != nil {
+		if node, err := at.FilterFile(p.file); err == nil && node != nil {
 			pos := node.GetToken().Position
-			place = fmt.Sprintf("%s:%d:%d", c.path, pos.Line, pos.Column)
+			return fmt.Sprintf("%s:%d:%d", p.path, pos.Line, pos.Column)
 		}
 	}
-	c.problems = append(c.problems, fmt.Errorf("config %s: %w", place, err))
+	return p.path
 }
 
-func (c *checker) durations(at string, fields map[string]Duration) {
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		_, err := fields[name].parse()
-		c.bad(at+name, err)
-	}
-}
-
-func (c *checker) route(i int, r *Route) {
-	at := func(field string) string { return fmt.Sprintf("$.routes[%d].%s", i, field) }
-	whole := fmt.Sprintf("$.routes[%d]", i)
-	if r.Match == "" {
-		c.bad(whole, errors.New(`a route needs match, such as "POST /pay"`))
-	} else {
-		c.bad(at("match"), gateway.CheckMatch(r.Match))
-	}
-	if r.Operation == "" {
-		c.bad(whole, errors.New("a route needs operation, the name of its work"))
-	}
-	c.durations(whole+".", map[string]Duration{"retention": r.Retention, "lease": r.Lease, "timeout": r.Timeout, "wait": r.Wait})
-	for n, text := range r.Key {
-		_, err := oncehttp.ParseKeySource(text)
-		c.bad(fmt.Sprintf("%s[%d]", at("key"), n), err)
-	}
-	for _, status := range slices.Sorted(maps.Keys(r.OnStatus)) {
-		_, err := oncehttp.ParseOutcome(r.OnStatus[status])
-		if status < 200 || status > 599 {
-			err = fmt.Errorf("%d is not a final HTTP status", status)
-		}
-		c.bad(at("on_status"), err)
-	}
-	_, err := r.operation()
-	c.bad(whole, err)
-}
-
-// operation turns the policies into the root's.
-func (r *Route) operation() (onceward.Operation, error) {
+// operation turns the policies into the root's. Words that do not exist, which check refuses, are the defaults.
+func (r *Route) operation() onceward.Operation {
 	o := onceward.Operation{
 		Name: r.Operation, Retention: r.Retention.Value(), Lease: r.Lease.Value(),
 		Timeout: r.Timeout.Value(), MaxAttempts: r.MaxAttempts, Repeatable: r.Repeatable,
@@ -171,29 +131,43 @@ func (r *Route) operation() (onceward.Operation, error) {
 	if r.Wait.Value() > 0 {
 		o.OnInFlight = onceward.Wait(r.Wait.Value())
 	}
-	switch r.OnDuplicate {
-	case "", "return_first":
-	case "reject":
+	if r.OnDuplicate == "reject" {
 		o.OnDuplicate = onceward.Reject
-	default:
-		return o, fmt.Errorf("on_duplicate %q: use return_first or reject", r.OnDuplicate)
 	}
-	switch r.OnStoreDown {
-	case "", "closed":
-	case "open":
+	if r.OnStoreDown == "open" {
 		o.OnStoreDown = onceward.Open
-	default:
-		return o, fmt.Errorf("on_store_down %q: use closed or open", r.OnStoreDown)
 	}
-	return o, nil
+	return o
+}
+
+// guarded returns the methods of a route. Nil: those that are guarded without being named. A route that names GET means
+// a GET that writes, and with it HEAD, which its pattern matches too.
+func (r *Route) guarded() []string {
+	if r.Methods != nil {
+		return r.Methods
+	}
+	switch method := matchMethod(r.Match); method {
+	case "":
+		return nil
+	case http.MethodGet:
+		return []string{http.MethodGet, http.MethodHead}
+	default:
+		return []string{method}
+	}
+}
+
+// matchMethod returns the method of an http.ServeMux pattern, empty for all.
+func matchMethod(pattern string) string {
+	method, _, found := strings.Cut(strings.TrimLeft(pattern, " \t"), " ")
+	if !found {
+		return ""
+	}
+	return method
 }
 
 // Define defines the route's operation with the guard. base has what the command says for all routes.
-func (r *Route) Define(g *onceward.Guard, base onceward.Operation, http oncehttp.Options) (gateway.Route, error) {
-	o, err := r.operation()
-	if err != nil {
-		return gateway.Route{}, err
-	}
+func (r *Route) Define(g *onceward.Guard, base onceward.Operation, opts oncehttp.Options) (gateway.Route, error) {
+	o := r.operation()
 	if o.Lease == 0 {
 		o.Lease = base.Lease
 	}
@@ -204,22 +178,22 @@ func (r *Route) Define(g *onceward.Guard, base onceward.Operation, http oncehttp
 	if err != nil {
 		return gateway.Route{}, err
 	}
-	http.Methods, http.LeaveOut, http.MaxBody, http.MaxResult = r.Methods, r.LeaveOut, r.MaxBody, r.MaxResult
+	opts.Methods, opts.LeaveOut, opts.MaxBody, opts.MaxResult = r.guarded(), r.LeaveOut, r.MaxBody, r.MaxResult
 	if r.RequireKey != nil {
-		http.RequireKey = *r.RequireKey
+		opts.RequireKey = *r.RequireKey
 	}
 	for _, text := range r.Key {
 		source, err := oncehttp.ParseKeySource(text)
 		if err != nil {
 			return gateway.Route{}, err
 		}
-		http.Keys = append(http.Keys, source)
+		opts.Keys = append(opts.Keys, source)
 	}
-	http.OnStatus = map[int]oncehttp.Outcome{}
+	opts.OnStatus = map[int]oncehttp.Outcome{}
 	for status, word := range r.OnStatus {
-		if http.OnStatus[status], err = oncehttp.ParseOutcome(word); err != nil {
+		if opts.OnStatus[status], err = oncehttp.ParseOutcome(word); err != nil {
 			return gateway.Route{}, err
 		}
 	}
-	return gateway.Route{Match: r.Match, Op: op, HTTP: &http}, nil
+	return gateway.Route{Match: r.Match, Op: op, HTTP: &opts}, nil
 }

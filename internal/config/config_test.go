@@ -1,0 +1,120 @@
+package config_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/onceward/onceward"
+	"github.com/onceward/onceward/gateway"
+	"github.com/onceward/onceward/internal/config"
+	"github.com/onceward/onceward/oncehttp"
+	"github.com/onceward/onceward/store/memstore"
+)
+
+func load(t *testing.T, text string) (*config.Config, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return config.Load(file)
+}
+
+// serve is the gateway of a file's routes, before an upstream that counts what it runs.
+func serve(t *testing.T, text string) (gatewayURL string, runs *atomic.Int64) {
+	t.Helper()
+	runs = new(atomic.Int64)
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		runs.Add(1)
+		_, _ = io.WriteString(w, "ran")
+	}))
+	t.Cleanup(up.Close)
+	c, err := load(t, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := onceward.New(memstore.New(nil), &onceward.Options{SingleTenant: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	op, err := guard.Define(onceward.Operation{Name: config.DefaultOperation})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := gateway.Options{Default: gateway.Route{Op: op}}
+	if opts.Upstream, err = url.Parse(up.URL); err != nil {
+		t.Fatal(err)
+	}
+	for i := range c.Routes {
+		route, err := c.Routes[i].Define(guard, onceward.Operation{}, oncehttp.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts.Routes = append(opts.Routes, route)
+	}
+	h, err := gateway.New(&opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return srv.URL, runs
+}
+
+// TestNamedMethodIsGuarded: a GET passes unless a route names it, for then it writes.
+func TestNamedMethodIsGuarded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, routes, method, path string
+		runs                       int64
+	}{
+		{"no route", "", "GET", "/charge", 2},
+		{"named in match", "  - match: \"GET /charge\"\n    operation: a\n", "GET", "/charge", 1},
+		{"HEAD of it", "  - match: \"GET /charge\"\n    operation: a\n", "HEAD", "/charge", 1},
+		{"named in methods", "  - match: \"/charge\"\n    operation: a\n    methods: [GET]\n", "GET", "/charge", 1},
+		{"match without method", "  - match: \"/charge\"\n    operation: a\n", "GET", "/charge", 2},
+		{"a method of its own", "  - match: \"MKCOL /dav/{name}\"\n    operation: a\n", "MKCOL", "/dav/x", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			gatewayURL, runs := serve(t, "routes:\n"+c.routes)
+			for range 2 {
+				r, err := http.NewRequestWithContext(t.Context(), c.method, gatewayURL+c.path, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header.Set("Idempotency-Key", "K")
+				resp, err := http.DefaultTransport.RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = resp.Body.Close()
+				if resp.StatusCode != 200 {
+					t.Fatalf("status %d", resp.StatusCode)
+				}
+			}
+			if n := runs.Load(); n != c.runs {
+				t.Errorf("ran %d times, want %d", n, c.runs)
+			}
+		})
+	}
+}
+
+// TestEmptyFile: nothing has to be said in a file.
+func TestEmptyFile(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "# nothing\n", "upstream: http://127.0.0.1:9\nadmin_listen: \"\"\n"} {
+		c, err := load(t, text)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		} else if text != "" && text[0] == 'u' && (c.AdminListen == nil || *c.AdminListen != "") {
+			t.Errorf("%q: an empty admin_listen was not seen", text)
+		}
+	}
+}
