@@ -57,7 +57,7 @@ In bulk the count is shown first, and nothing is changed without --yes.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd, f, args) },
 	}
-	r.pick.flags(cmd)
+	r.flags(cmd)
 	r.answer.flags(cmd)
 	p := cmd.Flags()
 	p.BoolVar(&r.unknown, "unknown", false, "all unknown records; of --operation and the scope flags where they are given")
