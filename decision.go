@@ -99,7 +99,7 @@ func (op *Op) decide(v driver.Verdict, r *driver.Record, now time.Time) (Decisio
 	d := Decision{Number: r.Attempt, ExpiresAt: r.ExpiresAt}
 	switch v {
 	case driver.InFlight:
-		d.Kind, d.RetryAfter = KindInFlight, retryHint(now.Sub(r.LeaseUntil.Add(-r.Lease)), r.LeaseUntil.Sub(now))
+		d.Kind, d.RetryAfter = KindInFlight, retryHint(now.Sub(r.ClaimedAt), r.LeaseUntil.Sub(now))
 	case driver.Mismatch, driver.OtherVersion:
 		// A fingerprint of another version cannot be compared yet: refusing is safe, running would not be.
 		d = Decision{Kind: KindMismatch}

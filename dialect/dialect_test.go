@@ -41,15 +41,21 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func TestCheckPrefix(t *testing.T) {
+func TestTable(t *testing.T) {
 	t.Parallel()
 	for prefix, fine := range map[string]bool{
 		"onceward_": true, "_": true, "A1": true, strings.Repeat("a", 31): true,
 		"": false, "1a": false, "a-b": false, "a b": false, `a"`: false, "a;": false, "é": false, "a\n": false, strings.Repeat("a", 32): false,
 	} {
-		if err := dialect.CheckPrefix(prefix); (err == nil) != fine {
-			t.Errorf("%q: %v", prefix, err)
+		if got, err := dialect.PostgreSQL.Table("", prefix); (err == nil) != fine || fine && got != prefix {
+			t.Errorf("%q: %q %v", prefix, got, err)
 		}
+		if got, err := dialect.MySQL.Table(prefix, "p_"); (err == nil) != (fine || prefix == "") || fine && got != prefix+".p_" {
+			t.Errorf("schema %q: %q %v", prefix, got, err)
+		}
+	}
+	if _, err := dialect.SQLite.Table("main", "p_"); err == nil {
+		t.Error("SQLite took a schema")
 	}
 }
 

@@ -78,7 +78,8 @@ type Record struct {
 	Error      string // text of the failure
 	Resolution string // who settled an unknown by hand, and why; empty when the attempt itself finished
 
-	CreatedAt   time.Time
+	CreatedAt   time.Time // of the first attempt's claim
+	ClaimedAt   time.Time // of the current or last attempt's claim
 	UpdatedAt   time.Time
 	CompletedAt time.Time
 	ExpiresAt   time.Time // zero while Processing or unknown

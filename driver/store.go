@@ -16,7 +16,7 @@ import (
 // made again, and then answers as if it had been made once.
 type Store interface {
 	// Claim asks for the right to run. It changes the record only as state.Claim says.
-	// Errors: ErrStoreFull, ErrTooLong, ErrDamaged; nothing was written with any of them.
+	// Errors: ErrStoreFull, ErrTooLong, ErrDamaged, ErrLocked; nothing was written with any of them.
 	Claim(ctx context.Context, c Claim) (Claimed, error)
 
 	// Renew extends an unlapsed lease held by (owner, fence) and never shortens it. Errors: ErrLeaseLost.
@@ -40,6 +40,12 @@ var (
 	ErrLeaseLost = errors.New("onceward: lease lost: it lapsed, or another attempt claimed the key")
 	ErrDamaged   = errors.New("onceward: damaged record: a row holds what Onceward never writes, somebody else changed it")
 	ErrStoreFull = errors.New("onceward: store full: it is at its limit and nothing has expired")
+)
+
+// Errors of claims beside transactions, see TxStore.
+var (
+	ErrLocked   = errors.New("onceward: another transaction has claimed the key and has not ended")
+	ErrConflict = errors.New("onceward: the transaction lost against another one: roll it back and begin anew")
 )
 
 // Verdict is what a claim found.
@@ -138,7 +144,7 @@ func (f *Finish) Check() error {
 type Finished struct {
 	Applied bool // this outcome stands, written now or before
 	// Record is as it stands after the call; when not Applied, it is what superseded this outcome. Of an Applied one a
-	// store need not read what the finish left alone: CreatedAt, LeaseUntil, DeadlineAt, RepeatableUntil and Request may
+	// store need not read what the finish left alone: CreatedAt, ClaimedAt, LeaseUntil, DeadlineAt, RepeatableUntil and Request may
 	// be missing, and Died and the policies may be as Finish has them.
 	Record Record
 	Now    time.Time

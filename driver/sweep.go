@@ -4,8 +4,8 @@ import "context"
 
 // Sweeper is the optional power to walk over all records in pages, without an index on what a finish changes.
 type Sweeper interface {
-	// Scan returns the next page behind page.After, in the store's own order. A record that stays is seen once in a
-	// full walk; one that comes or goes meanwhile may or may not be seen.
+	// Scan returns the next page behind page.After, in the store's own order. A record that stays as it is is seen
+	// once in a full walk; one that comes, changes or goes meanwhile may or may not be.
 	Scan(ctx context.Context, q Scan) (Page, error)
 }
 
@@ -29,5 +29,6 @@ type Scan struct {
 // Page is one answer of a scan.
 type Page struct {
 	Snapshots []Snapshot // without Result.Data and Request
+	Damaged   int        // rows that could not be read, see ErrDamaged
 	Next      string     // empty: the walk is over
 }

@@ -26,7 +26,7 @@ type Options struct {
 type Report struct {
 	Seen       int           // records
 	Processing int           // still running, after the sweep
-	Oldest     time.Duration // age of the oldest that runs
+	Oldest     time.Duration // how long the oldest has been running
 	Unknown    int           // outcomes that wait for a resolver or a person, after the sweep
 	Repeatable int           // lapsed attempts that may run again
 	Unclear    int           // lapsed attempts whose outcome became unknown
@@ -101,5 +101,5 @@ func (rep *Report) add(ctx context.Context, s Store, snap *driver.Snapshot) erro
 
 func (rep *Report) running(snap *driver.Snapshot) {
 	rep.Processing++
-	rep.Oldest = max(rep.Oldest, snap.Now.Sub(snap.Record.CreatedAt))
+	rep.Oldest = max(rep.Oldest, snap.Now.Sub(snap.Record.ClaimedAt))
 }

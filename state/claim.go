@@ -79,7 +79,7 @@ func again(cur *driver.Record, c *driver.Claim, now time.Time, floor int64, died
 
 func hold(r *driver.Record, c *driver.Claim, now time.Time) {
 	r.Status, r.Failure = driver.Processing, 0
-	r.Owner = c.Owner
+	r.Owner, r.ClaimedAt = c.Owner, now
 	r.MaxAttempts = c.MaxAttempts
 	r.Lease, r.LeaseUntil = c.Lease, now.Add(c.Lease)
 	r.DeadlineAt = now.Add(c.Timeout)

@@ -255,7 +255,7 @@ func (w *world) shift(keyText string, d time.Duration) {
 	w.Helper()
 	w.h.Edit(w, w.stores[0], idOf(keyText), func(r *driver.Record) {
 		for _, at := range []*time.Time{
-			&r.LeaseUntil, &r.DeadlineAt, &r.RepeatableUntil, &r.CreatedAt, &r.UpdatedAt, &r.CompletedAt, &r.ExpiresAt,
+			&r.LeaseUntil, &r.DeadlineAt, &r.RepeatableUntil, &r.CreatedAt, &r.ClaimedAt, &r.UpdatedAt, &r.CompletedAt, &r.ExpiresAt,
 		} {
 			if !at.IsZero() {
 				*at = at.Add(-d)

@@ -75,8 +75,8 @@ func SQLite(t *testing.T) storetest.Harness {
 				return t.UTC().Format("2006-01-02 15:04:05.000000")
 			}
 			_, err = s.(*File).DB.ExecContext(tt.Context(), `UPDATE onceward_records SET lease_until = ?, deadline_at = ?,
-				repeatable_until = ?, created_at = ?, updated_at = ?, completed_at = ?, expires_at = ? WHERE id = ?`,
-				at(r.LeaseUntil), at(r.DeadlineAt), at(r.RepeatableUntil), at(r.CreatedAt), at(r.UpdatedAt), at(r.CompletedAt), at(r.ExpiresAt), id[:])
+				repeatable_until = ?, created_at = ?, claimed_at = ?, updated_at = ?, completed_at = ?, expires_at = ? WHERE id = ?`,
+				at(r.LeaseUntil), at(r.DeadlineAt), at(r.RepeatableUntil), at(r.CreatedAt), at(r.ClaimedAt), at(r.UpdatedAt), at(r.CompletedAt), at(r.ExpiresAt), id[:])
 			if err != nil {
 				tt.Fatalf("edit: %v", err)
 			}

@@ -133,7 +133,7 @@ func (s *Store) Shift(id driver.ID, d time.Duration) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if r := sh.records[id]; r != nil {
-		for _, t := range []*time.Time{&r.LeaseUntil, &r.DeadlineAt, &r.RepeatableUntil, &r.CreatedAt, &r.UpdatedAt, &r.CompletedAt, &r.ExpiresAt} {
+		for _, t := range []*time.Time{&r.LeaseUntil, &r.DeadlineAt, &r.RepeatableUntil, &r.CreatedAt, &r.ClaimedAt, &r.UpdatedAt, &r.CompletedAt, &r.ExpiresAt} {
 			if !t.IsZero() {
 				*t = t.Add(-d)
 			}

@@ -8,8 +8,8 @@ import (
 	"github.com/onceward/onceward/state"
 )
 
-// Claim implements driver.Store. What needs no write, replays first of all, is answered from a snapshot and never
-// waits for the writer; everything else is decided afresh in a transaction that nobody else can write beside.
+// Claim implements driver.Store. One statement makes a claim of a missing record, and on PostgreSQL reads the record that is
+// there. On SQLite what needs no write, replays first of all, is answered from a snapshot and never waits for the writer.
 func (s *Store) Claim(ctx context.Context, c driver.Claim) (driver.Claimed, error) {
 	if err := c.Check(); err != nil {
 		return driver.Claimed{}, err
@@ -20,33 +20,42 @@ func (s *Store) Claim(ctx context.Context, c driver.Claim) (driver.Claimed, erro
 		reply.Now = now
 		return w
 	}
-	stored, fresh := identity(&c), false
-	err := s.readers.use(ctx, func(snapshot *session) error {
-		found, now, err := snapshot.read(&stored)
-		fresh = !found
-		if found && decide(&stored, now, 0) != state.Keep {
-			reply.Verdict = 0 // a snapshot decides no write
+	first := func(ctx context.Context, on conn) (done bool, err error) {
+		got, err := s.begin(ctx, on, &c)
+		switch {
+		case err != nil || !got.inserted && !got.found:
+			return false, err
+		case got.inserted:
+			decide(nil, got.now, got.fence-1)
+			return true, nil
 		}
-		return err
-	})
-	if err != nil || reply.Verdict != 0 {
-		return reply, err
+		err = s.write(ctx, on, &got.record, &reply.Record, decide(&got.record, got.now, 0))
+		return err == nil, err
 	}
-	insert := func(t *tx) (done bool, err error) {
-		decide(nil, t.now, 0)
-		return t.insert(&reply.Record, reply.Record.Fence)
-	}
-	if !fresh {
-		insert = nil
-	}
-	err = s.group.do(ctx, insert, func(t *tx) error {
+	if s.peeks {
 		stored := identity(&c)
-		found, floor, err := t.readWithFloor(&stored)
+		err := s.runner.read(ctx, func(ctx context.Context, on conn) error {
+			found, now, err := s.readRow(ctx, on, &stored)
+			if found {
+				first = nil
+			}
+			if found && err == nil && decide(&stored, now, 0) != state.Keep {
+				reply.Verdict = 0 // a snapshot decides no write
+			}
+			return err
+		})
+		if err != nil || reply.Verdict != 0 {
+			return reply, err
+		}
+	}
+	err := s.runner.write(ctx, call{quick: first, work: func(ctx context.Context, on conn) error {
+		stored := identity(&c)
+		found, now, floor, err := s.read(ctx, on, &stored)
 		if err != nil {
 			return err
 		}
-		return t.write(&reply.Record, decide(orNil(&stored, found), t.now, floor))
-	})
+		return s.write(ctx, on, orNil(&stored, found), &reply.Record, decide(orNil(&stored, found), now, floor))
+	}})
 	if err != nil {
 		return driver.Claimed{}, err
 	}
@@ -56,10 +65,10 @@ func (s *Store) Claim(ctx context.Context, c driver.Claim) (driver.Claimed, erro
 // Renew implements driver.Store. Its one statement decides as state.Renew does.
 func (s *Store) Renew(ctx context.Context, rn driver.Renewal) error {
 	held := false
-	err := s.group.do(ctx, func(t *tx) (done bool, err error) {
-		held, err = t.changes("renew", bindTime(t.now.Add(rn.Lease)), bindTime(t.now), rn.ID[:], rn.Owner[:], rn.Fence)
+	err := s.runner.write(ctx, call{beat: true, quick: func(ctx context.Context, on conn) (done bool, err error) {
+		held, err = s.renew(ctx, on, &rn)
 		return true, err
-	}, nil)
+	}})
 	if err == nil && !held {
 		err = driver.ErrLeaseLost
 	}
@@ -72,21 +81,27 @@ func (s *Store) Finish(ctx context.Context, f driver.Finish) (driver.Finished, e
 		return driver.Finished{}, err
 	}
 	var reply driver.Finished
-	err := s.group.do(ctx, func(t *tx) (done bool, err error) {
+	err := s.runner.write(ctx, call{
 		// What an end makes of a missing record, it makes of the one that its own claim left: the statement sees to that.
-		reply.Record, reply.Applied, _ = state.Finish(nil, &f, t.now)
-		reply.Now = t.now
-		return t.changes("finish", finishArgs(&reply.Record, f.Claim.Owner)...)
-	}, func(t *tx) error {
-		stored := identity(&f.Claim)
-		found, _, err := t.session.read(&stored)
-		if err != nil {
-			return err
-		}
-		var w state.Write
-		reply.Record, reply.Applied, w = state.Finish(orNil(&stored, found), &f, t.now)
-		reply.Now = t.now
-		return t.write(&reply.Record, w)
+		quick: func(ctx context.Context, on conn) (done bool, err error) {
+			done, now, err := s.finish(ctx, on, &f)
+			if done && err == nil {
+				reply.Record, reply.Applied, _ = state.Finish(nil, &f, now)
+				reply.Now = now
+			}
+			return done, err
+		},
+		work: func(ctx context.Context, on conn) error {
+			stored := identity(&f.Claim)
+			found, now, _, err := s.read(ctx, on, &stored)
+			if err != nil {
+				return err
+			}
+			var w state.Write
+			reply.Record, reply.Applied, w = state.Finish(orNil(&stored, found), &f, now)
+			reply.Now = now
+			return s.write(ctx, on, orNil(&stored, found), &reply.Record, w)
+		},
 	})
 	if err != nil {
 		return driver.Finished{}, err
@@ -101,16 +116,16 @@ func (s *Store) Settle(ctx context.Context, st driver.Settlement) (driver.Settle
 	}
 	var reply driver.Settled
 	found := false
-	err := s.group.do(ctx, nil, func(t *tx) error {
-		cur, _, err := t.session.get(st.ID)
+	err := s.runner.write(ctx, call{work: func(ctx context.Context, on conn) error {
+		cur, now, err := s.get(ctx, on, st.ID)
 		if found = cur != nil; !found || err != nil {
 			return err
 		}
 		var w state.Write
-		reply.Record, reply.Applied, w = state.Settle(cur, &st, t.now)
-		reply.Now = t.now
-		return t.write(&reply.Record, w)
-	})
+		reply.Record, reply.Applied, w = state.Settle(cur, &st, now)
+		reply.Now = now
+		return s.write(ctx, on, cur, &reply.Record, w)
+	}})
 	switch {
 	case err != nil:
 		return driver.Settled{}, err
@@ -124,8 +139,8 @@ func (s *Store) Settle(ctx context.Context, st driver.Settlement) (driver.Settle
 func (s *Store) Get(ctx context.Context, id driver.ID) (driver.Snapshot, error) {
 	var rec *driver.Record
 	var now time.Time
-	err := s.readers.use(ctx, func(snapshot *session) (err error) {
-		rec, now, err = snapshot.get(id)
+	err := s.runner.read(ctx, func(ctx context.Context, on conn) (err error) {
+		rec, now, err = s.get(ctx, on, id)
 		return err
 	})
 	if err != nil {

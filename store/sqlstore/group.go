@@ -23,30 +23,23 @@ type group struct {
 // maxBatch bounds a transaction, and so how long its first rider waits for the last.
 const maxBatch = 256
 
-// rider is one call. Both of its functions may be run again, after a rollback.
+// rider is one call.
 type rider struct {
-	quick func(*tx) (done bool, err error) // one statement that decides by itself whether it is enough; may be nil
-	work  func(*tx) error                  // reads, decides and writes in a transaction; nil where quick always is enough
-	err   error
-	turn  chan []*rider // nil: answered; otherwise lead this batch, which begins with the receiver
+	call
+	err  error
+	turn chan []*rider // nil: answered; otherwise lead this batch, which begins with the receiver
 }
 
-// try runs what needs no transaction of its own. A panic is its rider's error: the others have done nothing.
-func (r *rider) try(t *tx) (done bool, err error) {
-	if r.quick == nil {
-		return false, nil
-	}
+// alone tries what needs no transaction. A panic is its rider's error: the others have done nothing.
+func (r *rider) alone(on conn) (done bool, err error) {
 	defer caught(&err)
-	return r.quick(t)
+	return r.try(context.Background(), on)
 }
 
-// do runs the call inside a transaction.
-func (r *rider) do(t *tx) (err error) {
-	if done, err := r.try(t); done || err != nil {
-		return err
-	}
+// inside runs the call in a transaction.
+func (r *rider) inside(on conn) (err error) {
 	defer caught(&err)
-	return r.work(t)
+	return r.call.run(context.Background(), on)
 }
 
 func caught(err *error) {
@@ -56,11 +49,11 @@ func caught(err *error) {
 }
 
 // do runs a call by itself or in a transaction with others. When ctx ends before its batch began, nothing was done.
-func (g *group) do(ctx context.Context, quick func(*tx) (done bool, err error), work func(*tx) error) error {
+func (g *group) do(ctx context.Context, c call) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	r := &rider{quick: quick, work: work}
+	r := &rider{call: c}
 	g.mu.Lock()
 	if g.closed != nil {
 		g.mu.Unlock()

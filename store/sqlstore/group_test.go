@@ -22,12 +22,12 @@ func TestGroupCommitsTogetherWhatWaits(t *testing.T) {
 			<-release
 		}
 		for _, r := range batch {
-			r.err = r.work(nil)
+			r.err = r.work(t.Context(), nil)
 		}
 	}
 	var wg sync.WaitGroup
 	do := func() {
-		if err := g.do(t.Context(), nil, func(*tx) error { return nil }); err != nil {
+		if err := g.do(t.Context(), work(func() error { return nil })); err != nil {
 			t.Error(err)
 		}
 	}
@@ -60,17 +60,17 @@ func TestGroupCallerLeavesTheQueue(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	g := &group{run: func(batch []*rider) {
 		for _, r := range batch {
-			r.err = r.work(nil)
+			r.err = r.work(t.Context(), nil)
 		}
 	}}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_ = g.do(t.Context(), nil, func(*tx) error { close(entered); <-release; return nil })
+		_ = g.do(t.Context(), work(func() error { close(entered); <-release; return nil }))
 	})
 	<-entered
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := g.do(ctx, nil, func(*tx) error { t.Error("it ran"); return nil }); !errors.Is(err, context.Canceled) {
+	if err := g.do(ctx, work(func() error { t.Error("it ran"); return nil })); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	close(release)
@@ -84,13 +84,18 @@ func TestGroupOutlivesAPanic(t *testing.T) {
 	t.Parallel()
 	g := &group{run: func(batch []*rider) {
 		for _, r := range batch {
-			r.err = r.work(nil)
+			r.err = r.work(t.Context(), nil)
 		}
 	}}
-	if err := g.do(t.Context(), nil, func(*tx) error { panic("work") }); err == nil {
+	if err := g.do(t.Context(), work(func() error { panic("work") })); err == nil {
 		t.Error("a panic was a success")
 	}
-	if err := g.do(t.Context(), nil, func(*tx) error { return nil }); err != nil {
+	if err := g.do(t.Context(), work(func() error { return nil })); err != nil {
 		t.Errorf("after a panic: %v", err)
 	}
+}
+
+// work is a call that needs no connection.
+func work(f func() error) call {
+	return call{work: func(context.Context, conn) error { return f() }}
 }

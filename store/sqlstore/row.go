@@ -3,90 +3,43 @@ package sqlstore
 import (
 	"bytes"
 	sqldriver "database/sql/driver"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/onceward/onceward/driver"
 )
 
-// timeLayout is how times stand in a table: UTC, readable, in order as text.
-const timeLayout = "2006-01-02 15:04:05.000000"
+// A row of a statement that reads begins with the store's clock and the short fields, in this order:
+// clock, status, failure, on_lapse, attempt, died, max_attempts, fence, lease_us, retention_us, tombstone, whether there is a
+// result, lease_until, deadline_at, repeatable_until, created_at, claimed_at, updated_at, completed_at, expires_at.
+// On SQLite they come as one text: there a column costs more on its way out than all of them take to be put together.
+const shortColumns = 20
 
-func bindTime(t time.Time) sqldriver.Value {
-	if t.IsZero() {
-		return nil
-	}
-	return t.UTC().Format(timeLayout)
-}
-
-// bindText keeps any bytes exactly: text as text, so that a person can read it, the rest as a blob.
-func bindText(s string) sqldriver.Value {
-	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
-		return s
-	}
-	return []byte(s)
-}
-
-func bindBytes(b []byte) sqldriver.Value {
-	if b == nil {
-		return nil
-	}
-	return b
-}
-
-func bindBool(b bool) sqldriver.Value {
-	if b {
-		return int64(1)
-	}
-	return int64(0)
-}
-
-// insertArgs are those of insert.sql, which makes a Processing record.
-func insertArgs(r *driver.Record) []sqldriver.Value {
-	return []sqldriver.Value{
-		bindText(r.Scope.Namespace), bindText(r.Scope.Tenant), bindText(r.Scope.Caller),
-		bindText(r.Operation), bindText(r.Key), r.Fingerprint[:],
-		int64(r.Attempt), int64(r.Died), int64(r.MaxAttempts), r.Fence, r.Owner[:],
-		r.Lease.Microseconds(), bindTime(r.LeaseUntil), bindTime(r.DeadlineAt), r.OnLapse.String(),
-		bindTime(r.RepeatableUntil), r.Retention.Microseconds(), bindBytes(r.Request), bindTime(r.CreatedAt), r.ID[:],
-	}
-}
-
-// updateArgs are those of update.sql, which changes everything but the identity.
-func updateArgs(r *driver.Record) []sqldriver.Value {
-	return []sqldriver.Value{
-		r.Status.String(), r.Failure.String(), r.Fingerprint[:],
-		int64(r.Attempt), int64(r.Died), int64(r.MaxAttempts), r.Fence, r.Owner[:],
-		r.Lease.Microseconds(), bindTime(r.LeaseUntil), bindTime(r.DeadlineAt), r.OnLapse.String(),
-		bindTime(r.RepeatableUntil), r.Retention.Microseconds(),
-		bindText(r.Result.Codec), bindBytes(r.Result.Meta), bindBytes(r.Result.Data), bindBool(r.Result.Tombstone),
-		bindBytes(r.Request), bindText(r.Error), bindText(r.Resolution),
-		bindTime(r.CreatedAt), bindTime(r.UpdatedAt), bindTime(r.CompletedAt), bindTime(r.ExpiresAt), r.ID[:],
-	}
-}
-
-// finishArgs are those of finish.sql, which changes what an attempt's end changes.
-func finishArgs(r *driver.Record, owner driver.Owner) []sqldriver.Value {
-	return []sqldriver.Value{
-		r.Status.String(), r.Failure.String(), r.Owner[:], bindText(r.Result.Codec), bindBytes(r.Result.Meta),
-		bindBytes(r.Result.Data), bindBool(r.Result.Tombstone), bindText(r.Error),
-		bindTime(r.UpdatedAt), bindTime(r.CompletedAt), bindTime(r.ExpiresAt), r.ID[:], owner[:], r.Fence,
-	}
-}
-
-// Columns of the statements that read: those of fields.sql and two more, the identity, and a scan's place.
+// Behind them stand fingerprint, owner, result_codec, result_meta, error, resolution, result and request, then namespace,
+// tenant, caller, operation and idempotency_key where a statement reads them, then what it reads for itself.
 const (
-	fieldColumns    = 9
-	identityColumns = fieldColumns + 5
-	scanColumns     = identityColumns + 2
+	longColumns     = 8
+	identityColumns = 5
 )
+
+// long returns a row from its long fields on.
+func long(row []sqldriver.Value) []sqldriver.Value {
+	if s, ok := row[0].(string); ok && strings.IndexByte(s, '|') > 0 {
+		return row[1:]
+	}
+	if b, ok := row[0].([]byte); ok && bytes.IndexByte(b, '|') > 0 {
+		return row[1:]
+	}
+	return row[shortColumns:]
+}
 
 // scanIdentity makes a record of the identity columns of a row.
 func scanIdentity(id driver.ID, row []sqldriver.Value) *driver.Record {
-	row = row[fieldColumns:]
+	row = long(row)[longColumns:]
 	return &driver.Record{
 		ID:        id,
 		Scope:     driver.Scope{Namespace: text(row[0]), Tenant: text(row[1]), Caller: text(row[2])},
@@ -94,72 +47,151 @@ func scanIdentity(id driver.ID, row []sqldriver.Value) *driver.Record {
 	}
 }
 
-// scanFields copies a row's fields into a record that has its identity, and returns the store's clock. A row that nobody of
-// ours writes is an error.
+// scanFields copies a row's fields into a record that has its identity, and returns the store's clock. What nobody of ours
+// writes is driver.ErrDamaged.
 func scanFields(rec *driver.Record, row []sqldriver.Value) (now time.Time, err error) {
-	h := head{fields: strings.Split(text(row[0]), "|")}
-	now = time.UnixMilli(h.number()).UTC()
+	rest := long(row)
+	h := short{values: row[:len(row)-len(rest)]}
+	if len(h.values) == 1 {
+		h = short{texts: strings.Split(text(row[0]), "|")}
+	}
+	now = h.clock()
 	var ok [3]bool
-	rec.Status, ok[0] = driver.ParseStatus(h.next())
-	rec.Failure, ok[1] = driver.ParseFailure(h.next())
-	rec.OnLapse, ok[2] = driver.ParseOnLapse(h.next())
+	rec.Status, ok[0] = driver.ParseStatus(h.text())
+	rec.Failure, ok[1] = driver.ParseFailure(h.text())
+	rec.OnLapse, ok[2] = driver.ParseOnLapse(h.text())
 	rec.Attempt, rec.Died, rec.MaxAttempts = int(h.number()), int(h.number()), int(h.number())
 	rec.Fence = h.number()
 	rec.Lease = time.Duration(h.number()) * time.Microsecond
 	rec.Retention = time.Duration(h.number()) * time.Microsecond
-	rec.Result = driver.Result{Codec: text(row[3]), Meta: blob(row[4]), Data: blob(row[7]), Tombstone: h.number() != 0}
+	rec.Result = driver.Result{Codec: text(rest[2]), Meta: blob(rest[3]), Data: blob(rest[6]), Tombstone: h.number() != 0}
 	if h.number() != 0 && rec.Result.Data == nil {
 		rec.Result.Data = []byte{} // drivers differ in how they give an empty blob
 	}
 	for _, t := range [...]*time.Time{
 		&rec.LeaseUntil, &rec.DeadlineAt, &rec.RepeatableUntil,
-		&rec.CreatedAt, &rec.UpdatedAt, &rec.CompletedAt, &rec.ExpiresAt,
+		&rec.CreatedAt, &rec.ClaimedAt, &rec.UpdatedAt, &rec.CompletedAt, &rec.ExpiresAt,
 	} {
 		*t = h.time()
 	}
-	rec.Error, rec.Resolution, rec.Request = text(row[5]), text(row[6]), blob(row[8])
+	rec.Error, rec.Resolution, rec.Request = text(rest[4]), text(rest[5]), blob(rest[7])
 	switch {
 	case h.err != nil:
 		return now, fmt.Errorf("%w: %s: a number or a time: %w", driver.ErrDamaged, rec.ID, h.err)
 	case ok != [3]bool{true, true, true} || (rec.Status == driver.Fail) != (rec.Failure != 0):
 		return now, fmt.Errorf("%w: %s: status, failure or on_lapse", driver.ErrDamaged, rec.ID)
-	case !fill(rec.Fingerprint[:], row[1]) || !fill(rec.Owner[:], row[2]):
+	case !fill(rec.Fingerprint[:], rest[0]) || !fill(rec.Owner[:], rest[1]):
 		return now, fmt.Errorf("%w: %s: fingerprint or owner has the wrong length", driver.ErrDamaged, rec.ID)
 	}
 	return now, nil
 }
 
-// head reads the first column, in which the short fields of a record come together. The first error stays.
-type head struct {
-	fields []string
+// short reads the short fields one by one, as values or as texts. The first error stays.
+type short struct {
+	values []sqldriver.Value
+	texts  []string
 	err    error
 }
 
-func (h *head) next() (field string) {
-	if len(h.fields) == 0 {
-		h.err = fmt.Errorf("too few fields")
-		return ""
+func (h *short) next() (v sqldriver.Value) {
+	switch {
+	case len(h.texts) > 0:
+		v, h.texts = h.texts[0], h.texts[1:]
+	case len(h.values) > 0:
+		v, h.values = h.values[0], h.values[1:]
+	default:
+		h.fail(errors.New("too few fields"))
 	}
-	field, h.fields = h.fields[0], h.fields[1:]
-	return field
+	return v
 }
 
-func (h *head) number() int64 {
-	n, err := strconv.ParseInt(h.next(), 10, 64)
-	if err != nil && h.err == nil {
+func (h *short) fail(err error) {
+	if h.err == nil {
 		h.err = err
+	}
+}
+
+func (h *short) text() string {
+	if len(h.texts) > 0 {
+		t := h.texts[0]
+		h.texts = h.texts[1:]
+		return t
+	}
+	return text(h.next())
+}
+
+func (h *short) number() int64 {
+	if len(h.texts) == 0 {
+		switch v := h.next().(type) {
+		case int64:
+			return v
+		case bool:
+			if v {
+				return 1
+			}
+			return 0
+		case string, []byte:
+			return h.parse(text(v))
+		default:
+			h.fail(fmt.Errorf("%T is no number", v))
+			return 0
+		}
+	}
+	return h.parse(h.text())
+}
+
+func (h *short) parse(field string) int64 {
+	n, err := strconv.ParseInt(field, 10, 64)
+	if err != nil {
+		h.fail(err)
 	}
 	return n
 }
 
-func (h *head) time() (t time.Time) {
-	field := h.next()
+// clock reads the store's clock, which SQLite gives in milliseconds.
+func (h *short) clock() time.Time {
+	if len(h.texts) > 0 {
+		return time.UnixMilli(h.number()).UTC()
+	}
+	v := h.next()
+	if ms, ok := v.(int64); ok {
+		return time.UnixMilli(ms).UTC()
+	}
+	t := timeOf(v)
+	if t.IsZero() {
+		h.fail(errors.New("the clock is no time"))
+	}
+	return t
+}
+
+func (h *short) time() (t time.Time) {
+	if len(h.texts) == 0 {
+		v := h.next()
+		if t = timeOf(v); t.IsZero() && v != nil {
+			h.fail(fmt.Errorf("%v is no time", v))
+		}
+		return t
+	}
+	field := h.text()
 	if field == "" {
 		return t
 	}
 	t, ok := parseTime(field)
-	if !ok && h.err == nil {
-		h.err = fmt.Errorf("%q is no time", field)
+	if !ok {
+		h.fail(fmt.Errorf("%q is no time", field))
+	}
+	return t
+}
+
+// timeOf returns a time that a driver gives as such or as text, zero for anything else.
+func timeOf(v sqldriver.Value) (t time.Time) {
+	switch v := v.(type) {
+	case time.Time:
+		return v.UTC()
+	case string:
+		t, _ = parseTime(v)
+	case []byte:
+		t, _ = parseTime(string(v))
 	}
 	return t
 }
@@ -187,15 +219,20 @@ func parseTime(s string) (t time.Time, ok bool) {
 	return t, [5]int{int(month), day, hour, minute, second} == [5]int(n[1:6]) // time.Date takes the 32nd for the 1st
 }
 
-// text copies what a driver gives for text, whether it was kept as text or as a blob.
-func text(v sqldriver.Value) string {
+// text copies what a driver gives for text, and undoes bindText.
+func text(v sqldriver.Value) (s string) {
 	switch v := v.(type) {
 	case string:
-		return v
+		s = v
 	case []byte:
-		return string(v)
+		s = string(v)
 	}
-	return ""
+	if strings.HasPrefix(s, hexMark) {
+		if b, err := hex.DecodeString(s[len(hexMark):]); err == nil {
+			return string(b)
+		}
+	}
+	return s
 }
 
 func blob(v sqldriver.Value) []byte {

@@ -5,11 +5,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"io/fs"
 	"path"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/onceward/onceward/dialect"
 )
 
 // SchemaVersion is the version of the tables that this package works on.
@@ -17,29 +18,59 @@ const SchemaVersion = 1
 
 // Errors of Open about the tables.
 var (
-	ErrSchemaOld = errors.New("onceward: the store's tables are older than this program: run onceward migrate up --store …")
-	ErrSchemaNew = errors.New("onceward: the store's tables are newer than this program: run the program that migrated them, or a newer one")
+	ErrSchemaMissing = errors.New("onceward: the store has no tables yet: run onceward migrate up --store URL, or apply what onceward migrate print shows")
+	ErrSchemaOld     = errors.New("onceward: the store's tables are older than this program: run onceward migrate up --store URL")
+	ErrSchemaNew     = errors.New("onceward: the store's tables are newer than this program: run the program that migrated them, or a newer one")
 )
 
-// prepareSchema makes the tables in an empty SQLite file, and otherwise checks their version.
-func (s *Store) prepareSchema(ctx context.Context, prefix string) error {
+// Migrations returns the migrations of a dialect by file name, in goose's format, with the names of the tables in.
+func Migrations(d dialect.Dialect, schema, prefix string) (map[string]string, error) {
+	tables, err := d.Table(schema, prefix)
+	if err != nil {
+		return nil, err
+	}
+	dir := path.Join("migrations", d.String())
+	list, err := fs.ReadDir(files, dir)
+	if err != nil {
+		return nil, fmt.Errorf("onceward: no migrations for dialect %v", d)
+	}
+	out := make(map[string]string, len(list))
+	for _, f := range list {
+		text, err := files.ReadFile(path.Join(dir, f.Name()))
+		if err != nil {
+			return nil, err
+		}
+		out[f.Name()] = strings.ReplaceAll(string(text), "{prefix}", tables)
+	}
+	return out, nil
+}
+
+// prepareSchema makes the tables in an empty SQLite file, and otherwise checks their version and that they can be written.
+func (s *Store) prepareSchema(ctx context.Context) error {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("onceward: the store can't be opened: %w", err)
 	}
 	defer func() { _ = conn.Close() }()
-	if err := s.durable(ctx, conn); err != nil {
+	if s.dialect == dialect.SQLite {
+		err = s.durable(ctx, conn)
+	} else {
+		err = s.checkServer(ctx, conn)
+	}
+	if err != nil {
 		return err
 	}
-	version, found, err := schemaVersion(ctx, conn, prefix)
-	if err == nil && !found {
-		if err = s.create(ctx, conn, prefix); err == nil {
-			version, _, err = schemaVersion(ctx, conn, prefix)
+	version, found, err := s.schemaVersion(ctx, conn)
+	if err == nil && !found && s.dialect == dialect.SQLite {
+		if err = s.create(ctx, conn); err == nil {
+			version, found, err = s.schemaVersion(ctx, conn)
 		}
 	}
 	switch {
 	case err != nil:
 		return err
+	case !found:
+		return ErrSchemaMissing
 	case version < SchemaVersion:
 		return fmt.Errorf("%w (they have version %d, it needs %d)", ErrSchemaOld, version, SchemaVersion)
 	case version > SchemaVersion:
@@ -49,81 +80,47 @@ func (s *Store) prepareSchema(ctx context.Context, prefix string) error {
 }
 
 // schemaVersion returns the version of the tables; found is false when there are none.
-func schemaVersion(ctx context.Context, conn *sql.Conn, prefix string) (version int, found bool, err error) {
-	err = conn.QueryRowContext(ctx, "SELECT count(*) > 0 FROM sqlite_schema WHERE type = 'table' AND name = ?", prefix+"meta").Scan(&found)
-	if err != nil {
-		return 0, false, fmt.Errorf("onceward: the store can't be read: is it a SQLite file? %w", err)
-	}
-	if !found {
-		return 0, false, nil
-	}
+func (s *Store) schemaVersion(ctx context.Context, conn *sql.Conn) (version int, found bool, err error) {
 	var text string
-	//nolint:gosec // the prefix was checked to be an identifier
-	if err := conn.QueryRowContext(ctx, "SELECT value FROM "+prefix+"meta WHERE name = 'schema'").Scan(&text); err != nil {
-		return 0, true, fmt.Errorf("onceward: the store's version can't be read: %w", err)
+	//nolint:gosec // the names of the tables were checked to be identifiers
+	err = conn.QueryRowContext(ctx, "SELECT value FROM "+s.tables+"meta WHERE name = 'schema'").Scan(&text)
+	switch {
+	case s.dialect.NoTable(err):
+		return 0, false, nil
+	case err != nil:
+		return 0, false, fmt.Errorf("onceward: the version of the store's tables can't be read: %w", err)
 	}
 	if version, err = strconv.Atoi(text); err != nil {
-		return 0, true, fmt.Errorf("onceward: the store's version is %q, not a number", text)
+		return 0, true, fmt.Errorf("onceward: the version of the store's tables is %q, not a number", text)
 	}
 	return version, true, nil
 }
 
-// create runs the first migration under the write lock; another process that was faster is fine.
-func (s *Store) create(ctx context.Context, conn *sql.Conn, prefix string) error {
-	text, err := files.ReadFile(path.Join("migrations", s.dialect.String(), "00001_records.sql"))
-	if err != nil {
-		return err
+// checkServer refuses a server that is no place for the truth.
+func (s *Store) checkServer(ctx context.Context, conn *sql.Conn) error {
+	var auto, readOnly bool
+	if err := conn.QueryRowContext(ctx, s.sql["check"]).Scan(&auto, &readOnly); err != nil {
+		return fmt.Errorf("onceward: the store's server can't be asked: %w", err)
 	}
-	_, up, _ := strings.Cut(string(text), "-- +goose Up")
-	up, _, _ = strings.Cut(up, "-- +goose Down")
-	err = s.whileBusy(func() error {
-		_, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE")
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("onceward: the store can't be written: check the file's and its folder's permissions: %w", err)
-	}
-	_, found, err := schemaVersion(ctx, conn, prefix)
-	if err == nil && !found {
-		_, err = conn.ExecContext(ctx, strings.ReplaceAll(up, "{prefix}", prefix))
-	}
-	if err == nil {
-		if _, err = conn.ExecContext(ctx, "COMMIT"); err == nil {
-			return nil
-		}
-	}
-	_, rollbackErr := conn.ExecContext(ctx, "ROLLBACK")
-	return errors.Join(fmt.Errorf("onceward: the store's tables can't be made: %w", err), rollbackErr)
-}
-
-// durable makes a connection keep what it acknowledges, WAL with synchronous=FULL, and wait for other processes.
-func (s *Store) durable(ctx context.Context, conn *sql.Conn) error {
-	if _, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 10000"); err != nil {
-		return fmt.Errorf("onceward: PRAGMA busy_timeout: %w", err)
-	}
-	var mode string
-	err := s.whileBusy(func() error { return conn.QueryRowContext(ctx, "PRAGMA journal_mode = wal").Scan(&mode) })
-	if err != nil {
-		return fmt.Errorf("onceward: the store can't be switched to WAL: check that the file and its folder can be written: %w", err)
-	}
-	if mode != "wal" {
-		return fmt.Errorf("onceward: the store's journal mode is %q and must be wal: use a file on a local disk, not memory", mode)
-	}
-	if _, err := conn.ExecContext(ctx, "PRAGMA synchronous = FULL"); err != nil {
-		return fmt.Errorf("onceward: PRAGMA synchronous: %w", err)
+	switch {
+	case !auto:
+		return errors.New("onceward: sessions of this handle have autocommit off, so claims would never be committed: take autocommit=0 out of the DSN or of init_connect")
+	case readOnly:
+		return errors.New("onceward: the server is read-only, a replica perhaps: give the URL of the primary")
 	}
 	return nil
 }
 
-// whileBusy tries again, a few times, while another process holds a lock: SQLite does not wait for every kind by itself.
-func (s *Store) whileBusy(f func() error) (err error) {
-	for try := range 5 {
-		if try > 0 {
-			time.Sleep(rand.N(10 * time.Millisecond << try))
+// ownSession makes a new session of the store's own right, whatever the server's and the handle's settings are. Behind a
+// pooler that gives a session to many, PostgreSQL's statements need none of it.
+func (s *Store) ownSession(ctx context.Context, conn *sql.Conn) error {
+	for _, statement := range strings.Split(s.sql["session"], ";") {
+		if statement = strings.TrimSpace(statement); statement == "" {
+			continue
 		}
-		if err = f(); err == nil || !s.dialect.Busy(err) {
-			return err
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("onceward: the store's session can't be set up: %w", err)
 		}
 	}
-	return fmt.Errorf("another process holds a lock on the store: %w", err)
+	return nil
 }

@@ -7,15 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/onceward/onceward/dialect"
+	"github.com/onceward/onceward/driver"
 )
 
-// session is one connection, taken out of the pool for good, with its statements prepared. It speaks to the driver
-// through database/sql/driver: for the short statements here database/sql itself would cost about as much again, and a
-// goroutine for each query whose context can end. One goroutine at a time; the zero value is not open.
+// session is one connection, taken out of the pool for good, so that nobody else's settings, transactions or load reach it.
+// It speaks to the driver through database/sql/driver: for the short statements here database/sql itself would cost about
+// as much again, and a goroutine for each query whose context can end. One goroutine at a time; the zero value is not open.
 type session struct {
+	store *Store
 	conn  *sql.Conn
-	stmts map[string]statement
-	args  []sqldriver.NamedValue // reused
+	raw   any                  // inside use
+	stmts map[string]statement // prepared at their first use; PostgreSQL's drivers do that themselves, or not, behind a pooler
+	args  []sqldriver.NamedValue
 }
 
 // statement is what every driver's prepared statement can do since Go 1.8.
@@ -25,8 +30,8 @@ type statement interface {
 	sqldriver.StmtQueryContext
 }
 
-// open takes a connection, lets setup have it, and prepares the named statements. An open session is left as it is.
-func (s *session) open(ctx context.Context, store *Store, setup func(context.Context, *sql.Conn) error, names ...string) error {
+// open takes a connection and lets setup have it. An open session is left as it is.
+func (s *session) open(ctx context.Context, store *Store, setup func(context.Context, *sql.Conn) error) error {
 	if s.conn != nil {
 		return nil
 	}
@@ -34,15 +39,11 @@ func (s *session) open(ctx context.Context, store *Store, setup func(context.Con
 	if err != nil {
 		return fmt.Errorf("onceward: the store can't connect: %w", err)
 	}
-	s.conn, s.stmts = conn, make(map[string]statement, len(names))
+	s.store, s.conn, s.stmts = store, conn, map[string]statement{}
 	if setup != nil {
-		err = setup(ctx, conn)
-	}
-	if err == nil {
-		err = conn.Raw(func(dc any) error { return s.prepare(ctx, dc, store.sql, names) })
-	}
-	if err != nil {
-		s.close()
+		if err = setup(ctx, conn); err != nil {
+			s.close()
+		}
 	}
 	return err
 }
@@ -59,36 +60,60 @@ func (s *session) close() {
 		return sqldriver.ErrBadConn
 	})
 	_ = s.conn.Close()
-	s.conn, s.stmts = nil, nil
+	s.conn, s.stmts, s.raw = nil, nil, nil
 }
 
 // use runs f while the session is locked against a closing of the database. exec and query work only inside.
 func (s *session) use(f func() error) error {
-	return s.conn.Raw(func(any) error { return f() })
+	return s.conn.Raw(func(raw any) error {
+		s.raw = raw
+		return f()
+	})
 }
 
-// exec runs a statement and returns how many rows it changed.
-func (s *session) exec(name string, args ...sqldriver.Value) (affected int64, err error) {
-	res, err := s.stmts[name].ExecContext(context.Background(), s.bind(args))
+// exec implements conn.
+func (s *session) exec(ctx context.Context, name string, args ...sqldriver.Value) (done driver.TxResult, err error) {
+	var res sqldriver.Result
+	if s.prepares() {
+		var stmt statement
+		if stmt, err = s.statement(ctx, name); err == nil {
+			res, err = stmt.ExecContext(ctx, s.bind(args))
+		}
+	} else if on, ok := s.raw.(sqldriver.ExecerContext); ok {
+		res, err = on.ExecContext(ctx, s.store.sql[name], s.bind(args))
+	} else {
+		err = errDriver(s.raw)
+	}
 	if err == nil {
-		affected, err = res.RowsAffected()
+		done.Affected, err = res.RowsAffected()
 	}
 	if err != nil {
-		return 0, fmt.Errorf("onceward: %s: %w", name, err)
+		return driver.TxResult{}, fmt.Errorf("onceward: %s: %w", name, err)
 	}
-	return affected, nil
+	if s.store.dialect == dialect.MySQL {
+		done.LastInsertID, _ = res.LastInsertId()
+	}
+	return done, nil
 }
 
-// query calls each for every row. What a row holds is the driver's memory, and is gone when each returns.
-func (s *session) query(name string, columns int, each func(row []sqldriver.Value) error, args ...sqldriver.Value) error {
-	rows, err := s.stmts[name].QueryContext(context.Background(), s.bind(args))
+// query implements conn.
+func (s *session) query(ctx context.Context, name string, each func(row []sqldriver.Value) error, args ...sqldriver.Value) error {
+	var rows sqldriver.Rows
+	var err error
+	if s.prepares() {
+		var stmt statement
+		if stmt, err = s.statement(ctx, name); err == nil {
+			rows, err = stmt.QueryContext(ctx, s.bind(args))
+		}
+	} else if on, ok := s.raw.(sqldriver.QueryerContext); ok {
+		rows, err = on.QueryContext(ctx, s.store.sql[name], s.bind(args))
+	} else {
+		err = errDriver(s.raw)
+	}
 	if err != nil {
 		return fmt.Errorf("onceward: %s: %w", name, err)
 	}
 	row := make([]sqldriver.Value, len(rows.Columns()))
-	if len(row) != columns {
-		err = fmt.Errorf("%d columns instead of %d", len(row), columns)
-	}
 	for err == nil {
 		if err = rows.Next(row); err == nil {
 			err = each(row)
@@ -111,19 +136,29 @@ func (s *session) bind(args []sqldriver.Value) []sqldriver.NamedValue {
 	return s.args
 }
 
-func (s *session) prepare(ctx context.Context, dc any, texts map[string]string, names []string) error {
-	preparer, ok := dc.(sqldriver.ConnPrepareContext)
+func (s *session) prepares() bool { return s.store.dialect != dialect.PostgreSQL }
+
+// statement returns a prepared statement.
+func (s *session) statement(ctx context.Context, name string) (statement, error) {
+	if stmt, ok := s.stmts[name]; ok {
+		return stmt, nil
+	}
+	preparer, ok := s.raw.(sqldriver.ConnPrepareContext)
 	if !ok {
-		return fmt.Errorf("onceward: the SQL driver %T can't prepare statements under a context: use a newer driver", dc)
+		return nil, errDriver(s.raw)
 	}
-	for _, name := range names {
-		stmt, err := preparer.PrepareContext(ctx, texts[name])
-		if err != nil {
-			return fmt.Errorf("onceward: prepare %s: %w", name, err)
-		}
-		if s.stmts[name], ok = stmt.(statement); !ok {
-			return errors.Join(fmt.Errorf("onceward: the SQL driver's %T takes no context: use a newer driver", stmt), stmt.Close())
-		}
+	prepared, err := preparer.PrepareContext(ctx, s.store.sql[name])
+	if err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
 	}
-	return nil
+	stmt, ok := prepared.(statement)
+	if !ok {
+		return nil, errors.Join(errDriver(prepared), prepared.Close())
+	}
+	s.stmts[name] = stmt
+	return stmt, nil
+}
+
+func errDriver(of any) error {
+	return fmt.Errorf("the SQL driver's %T runs no statement under a context: use a newer driver", of)
 }

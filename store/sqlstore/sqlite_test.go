@@ -134,14 +134,14 @@ func TestTwoPrefixesInOneFile(t *testing.T) {
 	}
 }
 
-// TestCaseB022BytesAsSent: any bytes come back exactly, and text is text at a prompt.
+// TestCaseB022BytesAsSent: any bytes come back exactly, and text is text at a prompt; what is none stands in hex.
 func TestCaseB022BytesAsSent(t *testing.T) {
 	t.Parallel()
 	f := teststore.OpenFile(t, filepath.Join(t.TempDir(), "o.db"))
 	for text, kind := range map[string]string{
 		"order-42": "text", "订单-42": "text", "": "text", "007": "text", "1e3": "text", " a ": "text", "a|b%s'": "text",
 		"2026-12-01T01:02:03Z": "text", "2026-12-01 01:02:03.000004": "text", "NULL": "text", "x'00'": "text",
-		"a\x00b": "blob", "\x00": "blob", "\xff\xfe": "blob", "a\xc3": "blob",
+		"a\x00b": "hex", "\x00": "hex", "\xff\xfe": "hex", "a\xc3": "hex", `\x41`: "hex",
 	} {
 		c := claimOf(text)
 		c.Scope = driver.Scope{Namespace: text, Tenant: text, Caller: text}
@@ -163,7 +163,7 @@ func TestCaseB022BytesAsSent(t *testing.T) {
 			t.Errorf("%q came back as %+v %v", text, r, err)
 		}
 		var stored string
-		err = f.DB.QueryRowContext(t.Context(), "SELECT typeof(idempotency_key) FROM onceward_records WHERE id = ?", c.ID[:]).Scan(&stored)
+		err = f.DB.QueryRowContext(t.Context(), "SELECT iif(substr(idempotency_key, 1, 2) = '\\x', 'hex', typeof(idempotency_key)) FROM onceward_records WHERE id = ?", c.ID[:]).Scan(&stored)
 		if err != nil || stored != kind {
 			t.Errorf("%q is kept as %s, not %s: %v", text, stored, kind, err)
 		}

@@ -22,6 +22,7 @@ import (
 // rig is a store in a file, and another connection to it.
 type rig struct {
 	*Store
+	*embedded
 	db   *sql.DB
 	path string
 }
@@ -38,7 +39,7 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = s.Close(), db.Close() })
-	return &rig{s, db, path}
+	return &rig{s, s.runner.(*embedded), db, path}
 }
 
 // lock takes the file's write lock as another process would, and returns how to give it back.
@@ -215,7 +216,7 @@ func TestOneBadRiderFailsAlone(t *testing.T) {
 	wg.Go(func() {
 		lost = r.Renew(t.Context(), driver.Renewal{ID: claims[0].ID, Owner: driver.Owner{1}, Fence: 1})
 	})
-	wg.Go(func() { panicked = r.group.do(t.Context(), nil, func(*tx) error { panic("a rider") }) })
+	wg.Go(func() { panicked = r.group.do(t.Context(), work(func() error { panic("a rider") })) })
 	r.queued(n + 2)
 	unlock()
 	wg.Wait()

@@ -144,7 +144,7 @@ func (m *model) finish1() string {
 
 // leftAlone empties what driver.Finished need not tell of an outcome that was applied.
 func leftAlone(r *driver.Record) {
-	r.CreatedAt, r.LeaseUntil, r.DeadlineAt, r.RepeatableUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	r.CreatedAt, r.ClaimedAt, r.LeaseUntil, r.DeadlineAt, r.RepeatableUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	r.Request, r.Died, r.MaxAttempts, r.OnLapse, r.Lease, r.Retention = nil, 0, 0, 0, 0, 0
 }
 

@@ -81,7 +81,7 @@ func (b *bench) shift(id driver.ID, d time.Duration) {
 
 func shiftRecord(r *driver.Record, d time.Duration) {
 	for _, at := range []*time.Time{
-		&r.LeaseUntil, &r.DeadlineAt, &r.RepeatableUntil, &r.CreatedAt, &r.UpdatedAt, &r.CompletedAt, &r.ExpiresAt,
+		&r.LeaseUntil, &r.DeadlineAt, &r.RepeatableUntil, &r.CreatedAt, &r.ClaimedAt, &r.UpdatedAt, &r.CompletedAt, &r.ExpiresAt,
 	} {
 		if !at.IsZero() {
 			*at = at.Add(-d)

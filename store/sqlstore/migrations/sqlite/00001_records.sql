@@ -38,6 +38,7 @@ CREATE TABLE {prefix}records (
     error            TEXT    NOT NULL,
     resolution       TEXT    NOT NULL,
     created_at       TEXT    NOT NULL,
+    claimed_at       TEXT    NOT NULL,
     updated_at       TEXT    NOT NULL,
     completed_at     TEXT,
     expires_at       TEXT

@@ -1,0 +1,2 @@
+-- Whether statements commit by themselves, and whether nothing can be written.
+SELECT @@autocommit, @@global.read_only

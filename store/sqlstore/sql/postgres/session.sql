@@ -1,0 +1,1 @@
+-- Nothing: behind a pooler it would be somebody else's session next time.

@@ -1,0 +1,12 @@
+-- Writes what was decided on the row that was read, if it still is that row: every claim and every resolution has a fence
+-- of its own, and an end that keeps the fence changes status or failure.
+UPDATE {prefix}records SET
+    status = $1::text, failure = $2::text, fingerprint = $3::bytea, attempt = $4::int, died = $5::int,
+    max_attempts = $6::int, fence = $7::bigint, owner = $8::bytea,
+    lease_us = $9::bigint, lease_until = $10::text::timestamptz, deadline_at = $11::text::timestamptz, on_lapse = $12::text,
+    repeatable_until = $13::text::timestamptz, retention_us = $14::bigint,
+    result_codec = $15::text, result_meta = $16::bytea, result = $17::bytea, tombstone = $18::bigint <> 0,
+    request = $19::bytea, error = $20::text, resolution = $21::text,
+    created_at = $22::text::timestamptz, claimed_at = $23::text::timestamptz, updated_at = $24::text::timestamptz,
+    completed_at = $25::text::timestamptz, expires_at = $26::text::timestamptz
+WHERE id = $27::bytea AND fence = $28::bigint AND owner = $29::bytea AND status = $30::text AND failure = $31::text

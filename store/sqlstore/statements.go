@@ -1,0 +1,155 @@
+package sqlstore
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/onceward/onceward/dialect"
+	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/state"
+)
+
+// hostNow is SQLite's clock: the host's, in milliseconds.
+func hostNow() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// begun is what the first statement of a claim did.
+type begun struct {
+	inserted bool
+	fence    int64
+	now      time.Time
+
+	found  bool // PostgreSQL: the record that was there
+	record driver.Record
+}
+
+// begin claims a record that is not there, in one statement. On SQLite the times are made here, elsewhere by the server.
+func (s *Store) begin(ctx context.Context, on conn, c *driver.Claim) (got begun, err error) {
+	switch s.dialect {
+	case dialect.PostgreSQL:
+		got.record = identity(c)
+		err = on.query(ctx, "claim", func(row []sqldriver.Value) error {
+			switch {
+			case row[1] == nil:
+				return nil // the row that puts lock_timeout back
+			case text(row[1]) == "INSERTED":
+				got.inserted, got.now = true, timeOf(row[0])
+				got.fence, _ = row[7].(int64)
+				return nil
+			}
+			got.found = true
+			got.now, err = scanFields(&got.record, row)
+			return err
+		}, append(beginArgs(c), bindText(s.lockWait))...)
+		return got, err
+	case dialect.MySQL:
+		done, err := on.exec(ctx, "insert", beginArgs(c)...)
+		got.inserted, got.fence = done.Affected == 1, done.LastInsertID
+		got.now = time.UnixMicro(got.fence).UTC()
+		return got, err
+	}
+	got.now = hostNow()
+	r, _, _, _ := state.Claim(nil, c, got.now, 0)
+	got.fence = r.Fence
+	done, err := on.exec(ctx, "insert", append(insertArgs(&r), r.Fence)...)
+	got.inserted = done.Affected == 1
+	return got, err
+}
+
+// finish ends an attempt whose record is as its own claim left it, in one statement.
+func (s *Store) finish(ctx context.Context, on conn, f *driver.Finish) (done bool, now time.Time, err error) {
+	switch s.dialect {
+	case dialect.PostgreSQL:
+		err = on.query(ctx, "finish", func(row []sqldriver.Value) error {
+			done, now = true, timeOf(row[0])
+			return nil
+		}, endArgs(f)...)
+		return done, now, err
+	case dialect.MySQL:
+		res, err := on.exec(ctx, "finish", endArgs(f)...)
+		return res.Affected > 0, time.UnixMicro(res.LastInsertID).UTC(), err
+	}
+	now = hostNow()
+	r, _, _ := state.Finish(nil, f, now)
+	res, err := on.exec(ctx, "finish", finishArgs(&r, f.Claim.Owner)...)
+	return res.Affected > 0, now, err
+}
+
+// renew reports whether the lease was held, and is now longer.
+func (s *Store) renew(ctx context.Context, on conn, rn *driver.Renewal) (held bool, err error) {
+	args := []sqldriver.Value{rn.Lease.Microseconds(), rn.ID[:], rn.Owner[:], rn.Fence}
+	if s.dialect == dialect.SQLite {
+		now := hostNow()
+		args = append([]sqldriver.Value{bindTime(now.Add(rn.Lease)), bindTime(now)}, args[1:]...)
+	}
+	res, err := on.exec(ctx, "renew", args...)
+	if err != nil || res.Affected > 0 || s.dialect != dialect.MySQL {
+		return res.Affected > 0, err
+	}
+	// MySQL counts rows that changed: a second renewal in the same microsecond changes nothing.
+	cur, now, err := s.get(ctx, on, rn.ID)
+	if err != nil {
+		return false, err
+	}
+	_, held = state.Renew(cur, rn, now)
+	return held, nil
+}
+
+// read fills a record that has its identity, in a caller's transaction under a lock. now and floor, the fence below which
+// no new claim may begin, come with it.
+func (s *Store) read(ctx context.Context, on conn, rec *driver.Record) (found bool, now time.Time, floor int64, err error) {
+	if found, now, err = s.readRow(ctx, on, rec); found || err != nil {
+		return found, now, 0, err
+	}
+	err = on.query(ctx, "clock", func(row []sqldriver.Value) error {
+		h := short{values: row}
+		now, floor = h.clock(), h.number()
+		return h.err
+	})
+	if err == nil && now.IsZero() {
+		err = errors.New("onceward: the store's fence floor is gone: its first migration is not whole")
+	}
+	return false, now, floor, err
+}
+
+func (s *Store) readRow(ctx context.Context, on conn, rec *driver.Record) (found bool, now time.Time, err error) {
+	err = on.query(ctx, s.reading, func(row []sqldriver.Value) (err error) {
+		found = true
+		now, err = scanFields(rec, row)
+		return err
+	}, rec.ID[:])
+	return found, now, err
+}
+
+// get returns a whole record, nil when there is none.
+func (s *Store) get(ctx context.Context, on conn, id driver.ID) (rec *driver.Record, now time.Time, err error) {
+	err = on.query(ctx, "get", func(row []sqldriver.Value) error {
+		rec = scanIdentity(id, row)
+		now, err = scanFields(rec, row)
+		return err
+	}, id[:])
+	return rec, now, err
+}
+
+// write applies what was decided on cur, nil for a missing record, if that is still what is there.
+func (s *Store) write(ctx context.Context, on conn, cur, next *driver.Record, w state.Write) error {
+	var res driver.TxResult
+	var err error
+	switch w {
+	case state.Keep:
+		return nil
+	case state.Insert:
+		res, err = on.exec(ctx, "put", s.putArgs(next)...)
+	case state.Update:
+		res, err = on.exec(ctx, "update", append(s.updateArgs(next), cur.ID[:], cur.Fence, cur.Owner[:], cur.Status.String(), cur.Failure.String())...)
+	}
+	if err == nil && res.Affected == 0 {
+		err = errAgain
+	}
+	return err
+}
+
+// noLimit lets an insert pass whatever the fence floor is.
+const noLimit = int64(math.MaxInt64)
