@@ -355,7 +355,7 @@ func TestWhatCannotStart(t *testing.T) {
 		args []string
 		want string
 	}{
-		"port taken":   {[]string{"--listen", taken}, "choose another address"},
+		"port taken":   {[]string{"--listen", taken}, "is another program there already? choose another address"},
 		"admin taken":  {[]string{"--listen", "127.0.0.1:0", "--admin-listen", taken}, "--admin-listen"},
 		"newer schema": {[]string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--store", "sqlite:" + newer}, "newer than this program"},
 		"no folder":    {[]string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--store", "sqlite:" + filepath.Join(dir, "no", "o.db")}, "is not there"},
