@@ -21,6 +21,8 @@ func Kinds() []Kind {
 	return []Kind{
 		{"memory", func(*testing.T) storetest.Harness { return Memory() }},
 		{"sqlite", func(t *testing.T) storetest.Harness { return SQLite(t) }},
+		{"postgres", func(t *testing.T) storetest.Harness { return Postgres(t, "").Harness() }},
+		{"mysql", func(t *testing.T) storetest.Harness { return MySQL(t, "").Harness() }},
 	}
 }
 

@@ -1,5 +1,5 @@
 -- +goose Up
-CREATE TABLE {prefix}meta (
+CREATE TABLE IF NOT EXISTS {prefix}meta (
     name  VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
     value VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
 ) ENGINE = InnoDB;
@@ -7,7 +7,7 @@ CREATE TABLE {prefix}meta (
 -- There is no index but the primary key, a digest of fixed length: one lock a call, and no collation, padding or length of
 -- text decides what a key is. Sweeps walk by it. Texts are as sent, twice as wide as they may be, so that what is no text
 -- fits in hex. Times are UTC.
-CREATE TABLE {prefix}records (
+CREATE TABLE IF NOT EXISTS {prefix}records (
     id               BINARY(32)   NOT NULL PRIMARY KEY,
     namespace        VARCHAR(520) NOT NULL,
     tenant           VARCHAR(520) NOT NULL,
@@ -42,7 +42,7 @@ CREATE TABLE {prefix}records (
     expires_at       DATETIME(6)  NULL
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
-INSERT INTO {prefix}meta (name, value) VALUES
+INSERT IGNORE INTO {prefix}meta (name, value) VALUES
     ('schema', '1'),
     ('store_id', REPLACE(UUID(), '-', '')),
     ('fence_floor', '0');

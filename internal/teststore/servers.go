@@ -1,0 +1,200 @@
+package teststore
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/onceward/onceward/dialect"
+	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/internal/migrate"
+	"github.com/onceward/onceward/store/sqlstore"
+	"github.com/onceward/onceward/store/storetest"
+)
+
+// Where the servers are. scripts/services starts what is missing and says what to set.
+const (
+	postgresVar     = "ONCEWARD_TEST_POSTGRES"
+	postgresDefault = "postgres://postgres@127.0.0.1:5432/postgres?sslmode=disable"
+	mysqlVar        = "ONCEWARD_TEST_MYSQL"
+	mysqlDefault    = "root@tcp(127.0.0.1:3306)/"
+)
+
+// PostgresURL returns the URL of the PostgreSQL server for tests.
+func PostgresURL() string { return orDefault(postgresVar, postgresDefault) }
+
+// MySQLDSN returns the DSN of the MySQL or MariaDB server for tests; it names no database.
+func MySQLDSN() string { return orDefault(mysqlVar, mysqlDefault) }
+
+func orDefault(name, value string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return value
+}
+
+// Server is a SQL server, and a schema in it that is the test's own.
+type Server struct {
+	Dialect dialect.Dialect
+	Driver  string // of database/sql
+	DSN     string
+	Schema  string
+	Admin   *sql.DB // a few connections beside the stores
+	tables  atomic.Int64
+}
+
+// On is a store on a server with the handle behind it.
+type On struct {
+	*sqlstore.Store
+	Server *Server
+	DB     *sql.DB
+	Prefix string
+}
+
+// Postgres returns the PostgreSQL server with a schema of the test's own. params are added to its URL.
+func Postgres(t testing.TB, params string) *Server {
+	t.Helper()
+	return PostgresAt(t, PostgresURL(), params)
+}
+
+// PostgresAt is Postgres for another server.
+func PostgresAt(t testing.TB, url, params string) *Server {
+	t.Helper()
+	if params != "" {
+		sep := "?"
+		if strings.Contains(url, "?") {
+			sep = "&"
+		}
+		url += sep + params
+	}
+	return newServer(t, &Server{Dialect: dialect.PostgreSQL, Driver: "pgx", DSN: url})
+}
+
+// MySQL returns the MySQL or MariaDB server with a database of the test's own. params are those of its DSN.
+func MySQL(t testing.TB, params string) *Server {
+	t.Helper()
+	return MySQLAt(t, MySQLDSN(), params)
+}
+
+// MySQLAt is MySQL for another server.
+func MySQLAt(t testing.TB, dsn, params string) *Server {
+	t.Helper()
+	if params != "" {
+		dsn += "?" + params
+	}
+	return newServer(t, &Server{Dialect: dialect.MySQL, Driver: "mysql", DSN: dsn})
+}
+
+func newServer(t testing.TB, s *Server) *Server {
+	t.Helper()
+	var bits [6]byte
+	_, _ = rand.Read(bits[:])
+	s.Schema = "test_" + hex.EncodeToString(bits[:])
+	s.Admin = s.Open(t, 4)
+	drop := "DROP DATABASE " + s.Schema
+	if s.Dialect == dialect.PostgreSQL {
+		drop = "DROP SCHEMA " + s.Schema + " CASCADE"
+	}
+	if _, err := s.Admin.ExecContext(context.Background(), "CREATE SCHEMA "+s.Schema); err != nil {
+		t.Fatalf("%s is not there for tests: %v\nscripts/services starts what is missing; %s and %s say where servers are", s.Dialect, err, postgresVar, mysqlVar)
+	}
+	t.Cleanup(func() {
+		if _, err := s.Admin.ExecContext(context.Background(), drop); err != nil {
+			t.Errorf("%v", err)
+		}
+	})
+	return s
+}
+
+// Open returns a handle with at most so many connections, closed with the test.
+func (s *Server) Open(t storetest.T, connections int) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(s.Driver, s.DSN)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// Store makes tables with a prefix of their own and opens a store on them.
+func (s *Server) Store(t storetest.T) *On {
+	t.Helper()
+	prefix := fmt.Sprintf("s%d_", s.tables.Add(1))
+	if _, err := migrate.Up(context.Background(), migrate.Target{DB: s.Admin, Dialect: s.Dialect, Schema: s.Schema, Prefix: prefix}); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return s.Another(t, prefix)
+}
+
+// Another opens a store on tables that are there.
+func (s *Server) Another(t storetest.T, prefix string) *On {
+	t.Helper()
+	db := s.Open(t, 12)
+	store, err := sqlstore.Open(context.Background(), db, &sqlstore.Options{Schema: s.Schema, TablePrefix: prefix, Connections: 8})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return &On{store, s, db, prefix}
+}
+
+// Harness is the harness of stores on the server.
+func (s *Server) Harness() storetest.Harness {
+	return storetest.Harness{
+		Open: func(t storetest.T) driver.Store { t.Helper(); return s.Store(t) },
+		Second: func(t storetest.T, first driver.Store) driver.Store {
+			t.Helper()
+			return s.Another(t, first.(*On).Prefix)
+		},
+		Edit: func(t storetest.T, store driver.Store, id driver.ID, change func(*driver.Record)) {
+			t.Helper()
+			snap, err := store.Get(t.Context(), id)
+			if err != nil {
+				t.Fatalf("edit: %v", err)
+			}
+			r := &snap.Record
+			change(r)
+			var set []string
+			args := []any{}
+			for _, c := range []struct {
+				column string
+				at     time.Time
+			}{
+				{"lease_until", r.LeaseUntil}, {"deadline_at", r.DeadlineAt}, {"repeatable_until", r.RepeatableUntil}, {"created_at", r.CreatedAt},
+				{"claimed_at", r.ClaimedAt}, {"updated_at", r.UpdatedAt}, {"completed_at", r.CompletedAt}, {"expires_at", r.ExpiresAt},
+			} {
+				value := any(nil)
+				if !c.at.IsZero() {
+					value = c.at.UTC().Format("2006-01-02 15:04:05.000000")
+				}
+				args = append(args, value)
+				if s.Dialect == dialect.PostgreSQL {
+					set = append(set, fmt.Sprintf("%s = ($%d::text || 'Z')::timestamptz", c.column, len(args)))
+				} else {
+					set = append(set, c.column+" = ?")
+				}
+			}
+			where := "?"
+			if s.Dialect == dialect.PostgreSQL {
+				where = fmt.Sprintf("$%d", len(args)+1)
+			}
+			query := fmt.Sprintf("UPDATE %s.%srecords SET %s WHERE id = %s", s.Schema, store.(*On).Prefix, strings.Join(set, ", "), where)
+			if _, err := s.Admin.ExecContext(t.Context(), query, append(args, id[:])...); err != nil {
+				t.Fatalf("edit: %v", err)
+			}
+		},
+	}
+}
