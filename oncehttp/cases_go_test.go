@@ -60,12 +60,14 @@ func TestCaseB128BodyLimit(t *testing.T) {
 			_, _ = io.Copy(h, r.Body)
 			_, _ = fmt.Fprintf(w, "%x", h.Sum(nil))
 		})
+		client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute}} // a busy server has time to say no
+		defer client.CloseIdleConnections()
 		full := bytes.Repeat([]byte{0xa5}, 1<<20)
 		post := func(k string, body io.Reader) (int, string) {
 			r, _ := http.NewRequestWithContext(t.Context(), "POST", s.URL+"/x", body)
 			r.Header.Set("Idempotency-Key", k)
 			r.Header.Set("Expect", "100-continue")
-			resp, err := http.DefaultClient.Do(r)
+			resp, err := client.Do(r)
 			if err != nil {
 				return 0, err.Error() // refused while the body was on its way: the connection is closed
 			}
