@@ -8,14 +8,16 @@ import (
 	"strings"
 )
 
-// kept are the headers that belong to an answer's content and are replayed. Everything else is not, and above all not
+// kept reports whether a header belongs to an answer's content and is replayed. Everything else is not, and above all not
 // what belongs to one client or one moment: Set-Cookie, authentication, hop-by-hop headers, Date, rate limits.
-var kept = map[string]bool{
-	"Content-Type": true, "Content-Encoding": true, "Content-Language": true, "Content-Location": true,
-	"Content-Disposition": true, "Content-Range": true,
-	"Location": true, "Link": true, "Etag": true, "Last-Modified": true, "Cache-Control": true, "Expires": true,
-	"Vary": true, "Access-Control-Allow-Origin": true, "Access-Control-Allow-Credentials": true,
-	"Access-Control-Expose-Headers": true,
+func kept(name string) bool {
+	switch name {
+	case "Content-Type", "Content-Encoding", "Content-Language", "Content-Location", "Content-Disposition", "Content-Range",
+		"Location", "Link", "Etag", "Last-Modified", "Cache-Control", "Expires", "Vary",
+		"Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Access-Control-Expose-Headers":
+		return true
+	}
+	return false
 }
 
 var lineBreaks = strings.NewReplacer("\r", " ", "\n", " ")
@@ -38,7 +40,7 @@ func encodeMeta(status int, h http.Header, outer []field) []byte {
 	var names [16]string
 	list := names[:0]
 	for name, values := range h {
-		if !kept[http.CanonicalHeaderKey(name)] {
+		if !kept(http.CanonicalHeaderKey(name)) {
 			continue
 		}
 		same := func(f field) bool { return f.name == name && slices.Equal(f.values, values) }
@@ -84,7 +86,7 @@ func decodeMeta(meta string, lines []line) (status int, _ []line, err error) {
 		text, rest, more = strings.Cut(rest, "\n")
 		l := line{}
 		l.name, l.value, l.set = strings.Cut(text, ":")
-		if !kept[l.name] {
+		if !kept(l.name) {
 			return 0, nil, errMeta
 		}
 		lines = append(lines, l)

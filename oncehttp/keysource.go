@@ -31,7 +31,8 @@ func DefaultKeySources() []KeySource {
 
 // FromHeader takes the key from a header.
 func FromHeader(name string) KeySource {
-	return KeySource{name: "header:" + name, find: func(r *http.Request, _ []byte) []string { return r.Header.Values(name) }}
+	canonical := http.CanonicalHeaderKey(name)
+	return KeySource{name: "header:" + name, find: func(r *http.Request, _ []byte) []string { return r.Header[canonical] }}
 }
 
 // FromQuery takes the key from a parameter of the query, which then does not count for the fingerprint.
@@ -90,7 +91,8 @@ func ParseKeySource(text string) (KeySource, error) {
 // findKey asks the sources in order. The first present wins; a later one that disagrees is an error.
 func findKey(sources []KeySource, r *http.Request, body []byte) (key.Key, error) {
 	var found key.Key
-	for _, s := range sources {
+	for i := range sources {
+		s := &sources[i]
 		values := s.find(r, body)
 		if len(values) == 0 {
 			continue
@@ -154,7 +156,11 @@ func jsonText(body []byte, pointer string) []string {
 }
 
 func mediaType(r *http.Request) string {
-	text := r.Header.Get("Content-Type")
+	lines := r.Header["Content-Type"]
+	if len(lines) == 0 {
+		return ""
+	}
+	text := lines[0]
 	if text == "application/json" || text == "application/x-www-form-urlencoded" {
 		return text // as parsing would say, without its map
 	}

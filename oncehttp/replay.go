@@ -31,11 +31,11 @@ func (m *middleware) replay(w http.ResponseWriter, r *http.Request, d *onceward.
 	text := append(scratch[:0], d.Result.Meta...)
 	metaEnd := len(text)
 	if !d.ExpiresAt.IsZero() {
-		text = d.ExpiresAt.UTC().AppendFormat(text, http.TimeFormat)
+		text = appendDate(text, d.ExpiresAt)
 	}
 	expiresEnd := len(text)
 	all := string(strconv.AppendInt(text, int64(len(body)), 10))
-	var few [16]line
+	var few [8]line
 	status, lines, err := decodeMeta(all[:metaEnd], few[:0])
 	if err != nil {
 		m.problem(w, r, onceward.CodeCorruptRecord, 0, err.Error())
@@ -179,8 +179,6 @@ func accepts(lines []string, coding string) bool {
 
 func setExpires(h http.Header, t time.Time) {
 	if !t.IsZero() {
-		h.Set(HeaderExpires, expires(t))
+		h.Set(HeaderExpires, date(t))
 	}
 }
-
-func expires(t time.Time) string { return t.UTC().Format(http.TimeFormat) }

@@ -61,7 +61,7 @@ func (m *middleware) run(w http.ResponseWriter, r *http.Request, body []byte, a 
 		work.said[0] = word
 		h[HeaderStatus] = work.said[:1:1]
 		if word == "executed" && outcome != NotDone && !end.ExpiresAt.IsZero() {
-			work.said[1] = expires(end.ExpiresAt)
+			work.said[1] = date(end.ExpiresAt)
 			h[HeaderExpires] = work.said[1:]
 		}
 	case !end.Recorded && !a.Bypassed():
