@@ -33,31 +33,22 @@ type field struct {
 	values []string
 }
 
-// encodeMeta keeps a status and the headers that may be replayed: the status, then a line each, sorted by name. A name
-// without a colon is one that was set to nothing. What stands in outer is left out: it was there before the handler
-// ran, and will be there before a replay.
-func encodeMeta(status int, h http.Header, outer []field) []byte {
-	var names [16]string
-	list := names[:0]
-	for name, values := range h {
-		if !kept(http.CanonicalHeaderKey(name)) {
+// encodeMeta keeps a status and the headers that may be replayed: the status, then a line each, sorted by name, as it
+// leaves fields. A name without a colon is one that was set to nothing. What stands in outer is left out: it was there
+// before the handler ran, and will be there before a replay.
+func encodeMeta(meta []byte, status int, fields, outer []field) []byte {
+	slices.SortFunc(fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
+	meta = strconv.AppendInt(meta, int64(status), 10)
+	for _, f := range fields {
+		same := func(o field) bool { return o.name == f.name && slices.Equal(o.values, f.values) }
+		name := http.CanonicalHeaderKey(f.name)
+		if !kept(name) || slices.ContainsFunc(outer, same) {
 			continue
 		}
-		same := func(f field) bool { return f.name == name && slices.Equal(f.values, values) }
-		if !slices.ContainsFunc(outer, same) {
-			list = append(list, name)
-		}
-	}
-	slices.Sort(list)
-	meta := make([]byte, 0, 96)
-	meta = strconv.AppendInt(meta, int64(status), 10)
-	for _, name := range list {
-		values := h[name]
-		name = http.CanonicalHeaderKey(name)
-		if len(values) == 0 {
+		if len(f.values) == 0 {
 			meta = append(append(meta, '\n'), name...)
 		}
-		for _, v := range values {
+		for _, v := range f.values {
 			meta = append(append(append(meta, '\n'), name...), ':')
 			if strings.ContainsAny(v, "\r\n") {
 				v = lineBreaks.Replace(v)

@@ -26,7 +26,7 @@ func TestMetaKeepsWhatIsOfTheContent(t *testing.T) {
 		"Content-Type": nil, "Link": {"a", "", "b:c"}, "ETag": {"1"}, "Vary": {"x"}, "Set-Cookie": {"s"}, "Date": {"d"},
 		"Location": {"/a\r\nSet-Cookie: b"},
 	}
-	meta := encodeMeta(201, h, []field{{"Vary", []string{"x"}}, {"Link", []string{"a"}}})
+	meta := encodeMeta(nil, 201, appendFields(nil, h), []field{{"Vary", []string{"x"}}, {"Link", []string{"a"}}})
 	want := "201\nContent-Type\nEtag:1\nLink:a\nLink:\nLink:b:c\nLocation:/a  Set-Cookie: b"
 	if string(meta) != want {
 		t.Errorf("%q, want %q", meta, want)
@@ -55,7 +55,7 @@ func FuzzDecodeMeta(f *testing.F) {
 				values[i] = lineBreaks.Replace(v)
 			}
 		}
-		status2, h2, err := decoded(string(encodeMeta(status, h, nil)))
+		status2, h2, err := decoded(string(encodeMeta(nil, status, appendFields(nil, h), nil)))
 		if err != nil || status2 != status || !maps.EqualFunc(h, h2, slices.Equal[[]string]) {
 			t.Fatalf("%q: %d %v, then %d %v (%v)", meta, status, h, status2, h2, err)
 		}

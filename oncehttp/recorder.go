@@ -5,24 +5,20 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/onceward/onceward"
 )
 
 // recorder holds an answer back until it is recorded or has grown past the limit; then it streams, and holds back only
-// its last bytes. The handler has headers of its own, so that nothing of an answer that is not sent is left behind. It
-// hides what the underlying writer can do beyond writing, because none of that could be replayed.
+// its last bytes. It hides what the underlying writer can do beyond writing, because none of that could be replayed.
 type recorder struct {
 	w      http.ResponseWriter
 	head   bool // of a HEAD request: bytes are taken and dropped, as net/http does
 	budget *Budget
 	limit  int
 
-	header   http.Header
-	outer    []field // what stood in w's headers before
-	few      [4]field
+	headers  held
 	status   int // 0 until WriteHeader
 	declared int64
 	outcome  string
@@ -46,15 +42,11 @@ var errReturned = errors.New("oncehttp: the handler has returned")
 
 func (rec *recorder) init(w http.ResponseWriter, r *http.Request, limit int, budget *Budget) {
 	rec.w, rec.head, rec.limit, rec.budget = w, r.Method == http.MethodHead, limit, budget
-	rec.header, rec.outer = http.Header{}, rec.few[:0]
-	for name, values := range w.Header() {
-		rec.outer = append(rec.outer, field{name, values})
-		rec.header[name] = values
-	}
+	rec.headers.begin(w.Header())
 }
 
 // Header returns the handler's headers. Changes after WriteHeader have no effect, but for trailers.
-func (rec *recorder) Header() http.Header { return rec.header }
+func (rec *recorder) Header() http.Header { return rec.w.Header() }
 
 // WriteHeader passes 1xx on and takes the first final status; further calls change nothing.
 func (rec *recorder) WriteHeader(status int) {
@@ -64,43 +56,27 @@ func (rec *recorder) WriteHeader(status int) {
 	if rec.status != 0 || rec.done {
 		return
 	}
-	rec.outcome = rec.header.Get(HeaderOutcome)
-	rec.commit()
+	h := rec.w.Header()
+	outcome := h[HeaderOutcome]
+	delete(h, HeaderOutcome)
 	if status < 200 && status != http.StatusSwitchingProtocols {
 		rec.w.WriteHeader(status)
-		rec.restore()
+		if outcome != nil {
+			h[HeaderOutcome] = outcome
+		}
 		return
 	}
+	if len(outcome) > 0 {
+		rec.outcome = outcome[0]
+	}
 	rec.status, rec.declared = status, -1
-	if text := rec.header.Get("Content-Length"); text != "" {
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 {
+	if lines := h["Content-Length"]; len(lines) > 0 {
+		if n, err := strconv.ParseInt(lines[0], 10, 64); err == nil && n >= 0 {
 			rec.declared = n
 		}
 	}
-	rec.meta = encodeMeta(status, rec.w.Header(), rec.outer)
-}
-
-// commit puts the handler's headers into the underlying writer's.
-func (rec *recorder) commit() {
-	h := rec.w.Header()
-	for _, f := range rec.outer {
-		if _, has := rec.header[f.name]; !has {
-			delete(h, f.name)
-		}
-	}
-	for name, values := range rec.header {
-		h[name] = values
-	}
-	h.Del(HeaderOutcome)
-}
-
-// restore undoes commit.
-func (rec *recorder) restore() {
-	h := rec.w.Header()
-	clear(h)
-	for _, f := range rec.outer {
-		h[f.name] = f.values
-	}
+	rec.headers.freeze(h)
+	rec.meta = encodeMeta(rec.meta, status, rec.headers.frozen, rec.headers.outer)
 }
 
 func (rec *recorder) Write(p []byte) (int, error) {
@@ -161,7 +137,7 @@ func (rec *recorder) reserve(n int) bool {
 	}
 	size := max(need, 2*cap(rec.body))
 	if rec.declared >= int64(need) {
-		size = int(min(rec.declared, int64(rec.limit))) // exact, so that it is kept without a copy
+		size = int(min(rec.declared, int64(rec.limit))) // as much as is coming
 	}
 	size = min(size, rec.limit)
 	if !rec.budget.take(int64(size)) {
@@ -177,8 +153,10 @@ func (rec *recorder) reserve(n int) bool {
 
 func (rec *recorder) stream() {
 	rec.streaming = true
+	rec.headers.settle(rec.w.Header())
 	rec.w.Header().Set(HeaderStatus, rec.m.statusWord(rec.attempt, rec.m.judge(rec)))
 	rec.w.WriteHeader(rec.status)
+	rec.headers.trailers(rec.w.Header())
 	rec.out(rec.body)
 	rec.body = nil
 	rec.release()
@@ -231,6 +209,9 @@ func (rec *recorder) finish() {
 		rec.WriteHeader(http.StatusOK)
 	}
 	rec.done = true
+	if !rec.streaming {
+		rec.headers.settle(rec.w.Header())
+	}
 }
 
 // cut reports whether the handler declared more bytes than it wrote: the answer is not whole.
@@ -238,26 +219,16 @@ func (rec *recorder) cut() bool {
 	return !rec.head && statusHasBody(rec.status) && rec.written < rec.declared
 }
 
-// send lets the answer, or its last bytes, go; then the trailers, which are not replayed.
+// send lets the answer, or its last bytes, go.
 func (rec *recorder) send() {
-	if !rec.streaming {
-		rec.w.WriteHeader(rec.status)
+	if rec.streaming {
+		rec.out(rec.body)
+		rec.w.Header().Del(HeaderOutcome) // too late, and never for the client
+		return
 	}
+	rec.w.WriteHeader(rec.status)
 	rec.out(rec.body)
-	h := rec.w.Header()
-	for _, names := range h["Trailer"] {
-		for name := range strings.SplitSeq(names, ",") {
-			name = http.CanonicalHeaderKey(strings.TrimSpace(name))
-			if values, has := rec.header[name]; has {
-				h[name] = values
-			}
-		}
-	}
-	for name, values := range rec.header {
-		if strings.HasPrefix(name, http.TrailerPrefix) {
-			h[name] = values
-		}
-	}
+	rec.headers.trailers(rec.w.Header())
 }
 
 func (rec *recorder) release() {
