@@ -146,30 +146,34 @@ func (m *middleware) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.problem(w, r, onceward.CodeScopeMissing, 0, err.Error())
 		return
 	}
-	body, taken, err := readBody(r, m.opts.MaxBody, m.opts.Budget)
-	defer func() { m.opts.Budget.give(taken) }()
-	if err != nil {
+	body := requestBody{budget: m.opts.Budget}
+	defer body.release()
+	if err := body.read(r, m.opts.MaxBody); err != nil {
 		m.refuseBody(w, r, err)
 		return
 	}
 	if !m.early {
-		if k, err = findKey(m.opts.Keys, r, body); m.refuseKey(w, r, k, err) {
+		if k, err = findKey(m.opts.Keys, r, body.bytes); m.refuseKey(w, r, k, err) {
 			return
 		}
 	}
 	if k.IsZero() {
 		w.Header().Set(HeaderStatus, "none")
 		r = r.WithContext(r.Context()) // a copy
-		new(wholeBody).give(r, body)
+		new(wholeBody).give(r, body.own())
 		m.pass(w, r)
 		return
 	}
-	d, err := m.op.Guard().Begin(r.Context(), m.op, onceward.Call{Scope: scope, Key: k, Fingerprint: m.rules.sum(r, body)})
+	d, err := m.op.Guard().Begin(r.Context(), m.op, onceward.Call{Scope: scope, Key: k, Fingerprint: m.rules.sum(r, body.bytes)})
 	if err != nil {
 		m.refuse(w, r, err)
 		return
 	}
-	m.answer(w, r, body, &d)
+	if d.Kind == onceward.KindRun {
+		m.run(w, r, body.own(), d.Attempt)
+		return
+	}
+	m.answer(w, r, &d)
 }
 
 func (m *middleware) scope(r *http.Request) (scope onceward.Scope, err error) {
@@ -241,11 +245,9 @@ func (m *middleware) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// answer gives what was decided. body is the request's, for the handler.
-func (m *middleware) answer(w http.ResponseWriter, r *http.Request, body []byte, d *onceward.Decision) {
+// answer gives what was decided, other than to run.
+func (m *middleware) answer(w http.ResponseWriter, r *http.Request, d *onceward.Decision) {
 	switch d.Kind {
-	case onceward.KindRun:
-		m.run(w, r, body, d.Attempt)
 	case onceward.KindReplay, onceward.KindReplayFailure:
 		m.replay(w, r, d)
 	case onceward.KindMismatch:

@@ -51,7 +51,7 @@ func (m *middleware) run(w http.ResponseWriter, r *http.Request, body []byte, a 
 	switch {
 	case end.Superseded && !rec.streaming:
 		rec.headers.restore(h)
-		m.answer(w, r, nil, &end.Decision)
+		m.answer(w, r, &end.Decision)
 		return
 	case !rec.streaming:
 		word := m.statusWord(a, outcome)
