@@ -25,7 +25,9 @@ type Attempt struct {
 	number   int
 	died     int
 	takeover bool
-	bypassed bool      // unguarded: there is no claim
+	bypassed bool         // unguarded: there is no claim
+	store    driver.Store // that of the guard, or bound to the attempt's transaction
+	inTx     bool
 	begun    time.Time // before the claim was sent
 
 	ctx    attemptContext
@@ -60,8 +62,13 @@ func (c *callersValues) Value(k any) any           { return context.WithoutCance
 type attemptKey struct{}
 
 func (c *attemptContext) Value(k any) any {
-	if _, ok := k.(attemptKey); ok {
+	switch k.(type) {
+	case attemptKey:
 		return c.attempt
+	case insideTx:
+		if c.attempt.inTx {
+			return c.attempt.guard.core
+		}
 	}
 	return c.Context.Value(k)
 }
@@ -102,7 +109,7 @@ func (a *Attempt) start(caller context.Context) {
 	a.valid = a.begun.Add(p.Lease)
 	a.nextBeat = a.begun.Add(p.Lease / 3)
 	a.deadline = a.begun.Add(p.Timeout)
-	if a.bypassed {
+	if a.bypassed || a.inTx {
 		a.valid, a.nextBeat = a.deadline.Add(time.Hour), a.deadline.Add(time.Hour)
 	}
 	a.timer = time.AfterFunc(time.Until(a.next()), a.tick)
@@ -163,7 +170,12 @@ func (a *Attempt) Fail(ctx context.Context, kind driver.Failure, cause error, re
 }
 
 // Infer returns what err means under the operation's OnError policy.
-func (a *Attempt) Infer(err error) driver.Failure { return infer(&a.op.policy, err) }
+func (a *Attempt) Infer(err error) driver.Failure {
+	if a.inTx {
+		return inferInTx(&a.op.policy, err)
+	}
+	return infer(&a.op.policy, err)
+}
 
 // cut shortens text to n bytes at the start of a rune, and replaces what a text column does not take: what is not
 // UTF-8, and NUL.

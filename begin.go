@@ -57,7 +57,7 @@ func (g *Guard) begin(ctx context.Context, op *Op, call *Call) (Decision, error)
 		return Decision{}, err
 	}
 	for {
-		f, leads := g.flights.board(in.id, in.sum)
+		f, leads := g.board(&in)
 		var d Decision
 		var again bool
 		if leads {
@@ -72,8 +72,11 @@ func (g *Guard) begin(ctx context.Context, op *Op, call *Call) (Decision, error)
 }
 
 func (g *Guard) check(ctx context.Context, op *Op, call *Call) (in intent, err error) {
-	if op == nil || op.guard != g {
+	if op == nil || g.core == nil || op.guard.core != g.core {
 		return in, errors.New("onceward: Begin needs an operation that this guard defined")
+	}
+	if err := g.checkKind(ctx, op); err != nil {
+		return in, err
 	}
 	if err := ctx.Err(); err != nil {
 		return in, context.Cause(ctx) // a caller who is gone, or late, starts nothing
@@ -95,7 +98,7 @@ func (g *Guard) check(ctx context.Context, op *Op, call *Call) (in intent, err e
 			return in, fmt.Errorf("onceward: Call.Request of operation %q can't be fingerprinted: %w", op.policy.Name, err)
 		}
 	}
-	if w := op.policy.OnInFlight.wait; w > 0 {
+	if w := max(op.policy.OnInFlight.wait, op.policy.LockWait); w > 0 {
 		in.until = time.Now().Add(w)
 	}
 	return in, nil
@@ -198,6 +201,11 @@ func (g *Guard) claim(ctx context.Context, in *intent, f *flight) (Decision, err
 		c.OnLapse = driver.LapseRepeat
 	}
 	_, _ = rand.Read(c.Owner[:]) // never fails, by its contract
+	if g.bound != nil {
+		d, err := g.claimBound(ctx, in, f, &c)
+		kept = err == nil && d.Kind == KindRun
+		return d, err
+	}
 
 	begun := time.Now() // before the claim is sent: the lease can only be longer than we think
 	reply, err := g.claimUntilSure(ctx, &c)
@@ -205,7 +213,7 @@ func (g *Guard) claim(ctx context.Context, in *intent, f *flight) (Decision, err
 	if err == nil && reply.Verdict != driver.GotClaim && !ours {
 		return in.op.decide(reply.Verdict, &reply.Record, reply.Now)
 	}
-	a := &Attempt{guard: g, op: in.op, flight: f, key: in.key, claim: c, begun: begun}
+	a := &Attempt{guard: g, op: in.op, flight: f, key: in.key, claim: c, begun: begun, store: g.store}
 	if err == nil {
 		a.fence, a.number, a.died, a.takeover = reply.Record.Fence, reply.Record.Attempt, reply.Record.Died, reply.Takeover
 		// The lease or the timeout may be over by now: a dead claim is given back, not run under.
@@ -222,6 +230,8 @@ func (g *Guard) claim(ctx context.Context, in *intent, f *flight) (Decision, err
 		return Decision{}, &Error{Code: CodeStoreFull, RetryAfter: time.Second, Cause: err}
 	case errors.Is(err, driver.ErrTooLong):
 		return Decision{}, &Error{Code: CodeKeyInvalid, Cause: err}
+	case errors.Is(err, driver.ErrLocked):
+		return Decision{Kind: KindInFlight, RetryAfter: time.Second}, nil
 	case errors.Is(err, driver.ErrDamaged):
 		return Decision{}, &Error{Code: CodeCorruptRecord, Cause: err}
 	}
@@ -245,7 +255,7 @@ func (g *Guard) claimUntilSure(ctx context.Context, c *driver.Claim) (reply driv
 		reply, err = timed(detached, g, "claim", c.Operation, func(ctx context.Context) (driver.Claimed, error) {
 			return g.store.Claim(ctx, *c)
 		})
-		if err == nil || errors.Is(err, driver.ErrStoreFull) || errors.Is(err, driver.ErrTooLong) || errors.Is(err, driver.ErrDamaged) {
+		if err == nil || errors.Is(err, driver.ErrStoreFull) || errors.Is(err, driver.ErrTooLong) || errors.Is(err, driver.ErrDamaged) || errors.Is(err, driver.ErrLocked) {
 			return reply, err
 		}
 		if ctx.Err() != nil || detached.Err() != nil || pause(detached, backoff(try), nil) != nil {

@@ -26,17 +26,26 @@ import (
 //
 // A panic or Goexit of fn passes through, after its outcome was recorded as unknown (retryable when Repeatable).
 func Do[T any](ctx context.Context, op *Op, call Call, fn func(context.Context) (T, error)) (T, error) {
+	var g *Guard
+	if op != nil {
+		g = op.guard
+	}
+	return DoOn(ctx, g, op, call, fn)
+}
+
+// DoOn is Do on a guard that Guard.On made. It is for packages that bring transactions; programs use theirs.
+func DoOn[T any](ctx context.Context, g *Guard, op *Op, call Call, fn func(context.Context) (T, error)) (T, error) {
 	var zero T
 	if call.Info != nil {
 		*call.Info = Info{}
 	}
-	if op == nil || op.guard == nil || fn == nil {
+	if op == nil || op.guard == nil || g == nil || fn == nil {
 		return zero, errors.New("onceward: Do needs an operation that a guard defined, and a function")
 	}
 	if err := op.checkType(reflect.TypeFor[T]()); err != nil {
 		return zero, err
 	}
-	d, err := op.guard.Begin(ctx, op, call)
+	d, err := g.Begin(ctx, op, call)
 	if err != nil {
 		return zero, err
 	}
@@ -55,7 +64,7 @@ func run[T any](ctx context.Context, a *Attempt, info *Info, fn func(context.Con
 	defer func() {
 		if !ended { // a panic or Goexit, which goes on: recovering would lose its value and stack
 			kind := driver.Unknown
-			if a.op.policy.Repeatable {
+			if a.op.policy.Repeatable || a.inTx {
 				kind = driver.Retryable
 			}
 			end, _ := a.Fail(ctx, kind, errors.New("the work panicked or left by Goexit"), Result{})

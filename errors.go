@@ -36,9 +36,14 @@ var (
 
 // Errors without a code: they are about this process, not about a key.
 var (
-	ErrLeaseLost    = driver.ErrLeaseLost // cause of an attempt's cancelled context
-	ErrClosed       = errors.New("onceward: the guard is closed")
-	ErrAttemptEnded = errors.New("onceward: the attempt has already ended: call Succeed or Fail once")
+	ErrLeaseLost = driver.ErrLeaseLost // cause of an attempt's cancelled context
+	ErrClosed    = errors.New("onceward: the guard is closed")
+	ErrInsideTx  = errors.New("onceward: a guarded call inside a transaction of the same store would wait for its own transaction: use oncesql.Join, or do it before or after")
+	// ErrConflict: the database chose the transaction as a victim. Nothing happened in it; roll it back and begin anew.
+	ErrConflict = driver.ErrConflict
+	// ErrOtherDatabase: the transaction is of another database than the guard's store.
+	ErrOtherDatabase = driver.ErrOtherDatabase
+	ErrAttemptEnded  = errors.New("onceward: the attempt has already ended: call Succeed or Fail once")
 )
 
 // Error returns the code's sentence, the detail and the cause.

@@ -31,6 +31,14 @@ func (a *Attempt) end(ctx context.Context, o driver.Outcome) (End, error) {
 	f := driver.Finish{Claim: a.claim, Fence: a.fence, Attempt: a.number, Died: a.died, Outcome: o}
 	detached := newBounded(ctx, g.opts.FinishGrace)
 	defer detached.cancel()
+	if a.inTx {
+		reply, err := a.write(detached, &f)
+		if err != nil { // the transaction is rolled back: nothing happened
+			a.over(Decision{}, false)
+			return End{}, txError(err)
+		}
+		return a.written(&f, reply), nil
+	}
 	for try := 0; ; try++ {
 		reply, err := a.write(detached, &f)
 		if err == nil {
@@ -46,7 +54,7 @@ func (a *Attempt) end(ctx context.Context, o driver.Outcome) (End, error) {
 
 func (a *Attempt) write(ctx context.Context, f *driver.Finish) (driver.Finished, error) {
 	return timed(ctx, a.guard, "finish", a.op.policy.Name, func(ctx context.Context) (driver.Finished, error) {
-		return a.guard.store.Finish(ctx, *f)
+		return a.store.Finish(ctx, *f)
 	})
 }
 
@@ -72,7 +80,7 @@ func (a *Attempt) written(f *driver.Finish, reply driver.Finished) End {
 	e.Outcome = "superseded"
 	g.emit(e)
 	// Work that may not be repeated is superseded by a resolution alone, even when another run of it has begun since.
-	resolved := r.Resolution != "" || a.claim.OnLapse != driver.LapseRepeat && f.Outcome.Status == driver.Success && r.Owner != a.claim.Owner
+	resolved := r.Resolution != "" || !a.inTx && a.claim.OnLapse != driver.LapseRepeat && f.Outcome.Status == driver.Success && r.Owner != a.claim.Owner
 	if resolved && !f.Outcome.Same(r) {
 		g.emit(Event{Kind: EventContradiction, Operation: name, Key: a.key, Attempt: a.number})
 		g.opts.Logger.Error("onceward: late truth contradicts a resolution: compare the record with what the work did",

@@ -13,6 +13,12 @@ import (
 
 // Guard runs operations under their policies over one store. Made by New. Safe for concurrent use.
 type Guard struct {
+	*core
+	bound *Bound // made by On
+}
+
+// core is what a guard shares with those that On makes of it.
+type core struct {
 	store   driver.Store
 	opts    Options
 	flights flights
@@ -55,7 +61,7 @@ func New(store driver.Store, opts *Options) (*Guard, error) {
 	if store == nil {
 		return nil, errors.New("onceward: New needs a store: memstore.New for tests, sqlstore.Open for production")
 	}
-	g := &Guard{store: store, ops: map[string]*Op{}}
+	g := &Guard{core: &core{store: store, ops: map[string]*Op{}}}
 	if opts != nil {
 		g.opts = *opts
 	}
@@ -78,7 +84,7 @@ func New(store driver.Store, opts *Options) (*Guard, error) {
 
 // Define validates and registers an operation. A name is defined once.
 func (g *Guard) Define(o Operation) (*Op, error) {
-	if g.store == nil {
+	if g.core == nil {
 		return nil, errors.New("onceward: the guard has no store: make guards with New")
 	}
 	policy, err := o.withDefaults()

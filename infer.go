@@ -37,6 +37,22 @@ func infer(op *Operation, err error) driver.Failure {
 	return driver.Retryable
 }
 
+// inferInTx is infer where everything that the work did is rolled back with its transaction.
+func inferInTx(op *Operation, err error) driver.Failure {
+	var final *FinalError
+	switch j := judgement(err); {
+	case j != nil:
+		return j.failure
+	case errors.As(err, &final):
+		return driver.Final
+	case errors.Is(err, ErrUnknown) && !op.Repeatable:
+		return driver.Unknown // a nested guarded call that cannot tell is not rolled back
+	case op.OnError == KeepFailure:
+		return driver.Final
+	}
+	return driver.Retryable
+}
+
 // judgement finds what the work itself has stated about its error. What a nested guarded call was told about its own work
 // says nothing about this one.
 func judgement(err error) *judged {

@@ -37,6 +37,17 @@ type Operation struct {
 	OnError     OnError     // what an error of the work means
 	OnStoreDown OnStoreDown // what happens when the store does not answer
 
+	// Tx makes it an operation of the transaction kind: record and work are one database transaction, by oncesql.Do or
+	// Join. An attempt has no lease and no heartbeat: when it dies, the database takes everything back, so that a plain
+	// error and a broken conversation both mean that nothing happened.
+	Tx bool
+	// LockWait is how long a claim of the transaction kind waits for another transaction that has claimed the key; then
+	// the key is in flight. Zero: 1 s.
+	LockWait time.Duration
+	// Reruns is how often work of the transaction kind is run again, in a transaction of its own, after the database chose
+	// it as a victim (a deadlock, a failed serialization). Zero: never, the caller is told to come again.
+	Reruns int
+
 	// Codec turns results into bytes. Nil: JSON.
 	Codec Codec
 }
@@ -87,6 +98,7 @@ const (
 	DefaultLease       = 30 * time.Second
 	DefaultTimeout     = 15 * time.Minute
 	DefaultMaxAttempts = 5
+	DefaultLockWait    = time.Second
 )
 
 const minLease = 10 * time.Millisecond
@@ -147,6 +159,18 @@ func (o Operation) withDefaults() (Operation, error) {
 	}
 	if o.OnInFlight.wait < 0 {
 		bad("wait %v: must not be negative", o.OnInFlight.wait)
+	}
+	if !o.Tx && (o.LockWait != 0 || o.Reruns != 0) {
+		bad("LockWait and Reruns are of the transaction kind: set Tx")
+	}
+	if o.Tx && o.OnStoreDown == Open {
+		bad("OnStoreDown Open: work in a transaction can't run without its database")
+	}
+	if o.LockWait < 0 || o.Reruns < 0 {
+		bad("LockWait %v and Reruns %d must not be negative", o.LockWait, o.Reruns)
+	}
+	if o.Tx && o.LockWait == 0 {
+		o.LockWait = DefaultLockWait
 	}
 	if o.OnDuplicate > Reject || o.OnError > Strict || o.OnStoreDown > Open {
 		bad("a policy has a value that does not exist")

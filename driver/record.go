@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"encoding/hex"
 	"time"
 
 	"github.com/onceward/onceward/fingerprint"
@@ -40,6 +41,9 @@ func (o Owner) IsZero() bool { return o == Owner{} }
 
 // StoreID is the random id that a store got with its first migration, to tell two databases apart.
 type StoreID [16]byte
+
+// String returns the id in hex, as the meta table has it.
+func (id StoreID) String() string { return hex.EncodeToString(id[:]) }
 
 // Result is what a finished attempt left for duplicates.
 type Result struct {

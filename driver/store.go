@@ -44,8 +44,9 @@ var (
 
 // Errors of claims beside transactions, see TxStore.
 var (
-	ErrLocked   = errors.New("onceward: another transaction has claimed the key and has not ended")
-	ErrConflict = errors.New("onceward: the transaction lost against another one: roll it back and begin anew")
+	ErrLocked        = errors.New("onceward: another transaction has claimed the key and has not ended")
+	ErrOtherDatabase = errors.New("onceward: the transaction is of another database than the store: record and work would not be committed together")
+	ErrConflict      = errors.New("onceward: the transaction lost against another one: roll it back and begin anew")
 )
 
 // Verdict is what a claim found.

@@ -14,12 +14,15 @@ import (
 
 // Bind implements driver.TxStore.
 func (s *Store) Bind(tx driver.Tx, lockWait time.Duration) driver.Store {
-	b := &Store{db: s.db, dialect: s.dialect, id: s.id, sql: s.sql, reading: "read", lockWait: ""}
+	b := &Store{db: s.db, dialect: s.dialect, id: s.id, idText: s.idText, mariadb: s.mariadb, sql: s.sql, reading: "read", bound: true}
 	if s.dialect != dialect.SQLite {
 		b.reading = "read_locked" // the winner is read under a lock: a snapshot may be older than it
 	}
 	if lockWait > 0 {
 		b.lockWait = strconv.FormatInt(max(lockWait.Milliseconds(), 1), 10)
+		if s.dialect == dialect.MySQL { // which knows whole seconds
+			b.lockWait = strconv.FormatInt(int64((lockWait+time.Second-1)/time.Second), 10)
+		}
 	}
 	b.runner = &bound{store: b, tx: tx}
 	return b
@@ -45,6 +48,8 @@ func (b *bound) told(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case d.NoTable(err):
+		return fmt.Errorf("%w: %w", driver.ErrOtherDatabase, err)
 	case errors.Is(err, errAgain), d.Conflict(err), d == dialect.SQLite && d.Busy(err):
 		return fmt.Errorf("%w: %w", driver.ErrConflict, err)
 	case d.Busy(err):
@@ -57,7 +62,11 @@ func (b *bound) told(err error) error {
 
 // exec implements conn.
 func (b *bound) exec(ctx context.Context, name string, args ...sqldriver.Value) (driver.TxResult, error) {
-	done, err := b.tx.Exec(ctx, b.store.sql[name], anys(args)...)
+	text := b.store.sql[name]
+	if name == "insert" && b.store.mariadb && b.store.lockWait != "" {
+		text = "SET STATEMENT innodb_lock_wait_timeout = " + b.store.lockWait + " FOR " + text
+	}
+	done, err := b.tx.Exec(ctx, text, anys(args)...)
 	if err != nil {
 		err = fmt.Errorf("onceward: %s: %w", name, err)
 	}

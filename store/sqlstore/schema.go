@@ -99,7 +99,7 @@ func (s *Store) schemaVersion(ctx context.Context, conn *sql.Conn) (version int,
 // checkServer refuses a server that is no place for the truth.
 func (s *Store) checkServer(ctx context.Context, conn *sql.Conn) error {
 	var auto, readOnly bool
-	if err := conn.QueryRowContext(ctx, s.sql["check"]).Scan(&auto, &readOnly); err != nil {
+	if err := conn.QueryRowContext(ctx, s.sql["check"]).Scan(&auto, &readOnly, &s.mariadb); err != nil {
 		return fmt.Errorf("onceward: the store's server can't be asked: %w", err)
 	}
 	switch {

@@ -42,10 +42,14 @@ func (s *Store) begin(ctx context.Context, on conn, c *driver.Claim) (got begun,
 			got.found = true
 			got.now, err = scanFields(&got.record, row)
 			return err
-		}, append(beginArgs(c), bindText(s.lockWait))...)
+		}, append(beginArgs(c), s.lockWait, s.idText)...)
 		return got, err
 	case dialect.MySQL:
-		done, err := on.exec(ctx, "insert", beginArgs(c)...)
+		var done driver.TxResult
+		err = s.waiting(ctx, on, func() error {
+			done, err = on.exec(ctx, "insert", append(beginArgs(c), s.idText)...)
+			return err
+		})
 		got.inserted, got.fence = done.Affected == 1, done.LastInsertID
 		got.now = time.UnixMicro(got.fence).UTC()
 		return got, err
@@ -53,9 +57,23 @@ func (s *Store) begin(ctx context.Context, on conn, c *driver.Claim) (got begun,
 	got.now = hostNow()
 	r, _, _, _ := state.Claim(nil, c, got.now, 0)
 	got.fence = r.Fence
-	done, err := on.exec(ctx, "insert", append(insertArgs(&r), r.Fence)...)
+	done, err := on.exec(ctx, "insert", append(insertArgs(&r), r.Fence, s.idText)...)
 	got.inserted = done.Affected == 1
 	return got, err
+}
+
+// waiting runs a statement of MySQL that waits for locks only as long as it is told to, and leaves the session as it was.
+// MariaDB has a prefix of the statement for that.
+func (s *Store) waiting(ctx context.Context, on conn, run func() error) error {
+	if !s.bound || s.lockWait == "" || s.mariadb {
+		return run()
+	}
+	if _, err := on.exec(ctx, "wait", s.lockWait); err != nil {
+		return err
+	}
+	err := run()
+	_, again := on.exec(context.WithoutCancel(ctx), "wait_before")
+	return errors.Join(err, again)
 }
 
 // finish ends an attempt whose record is as its own claim left it, in one statement.
@@ -103,15 +121,25 @@ func (s *Store) read(ctx context.Context, on conn, rec *driver.Record) (found bo
 	if found, now, err = s.readRow(ctx, on, rec); found || err != nil {
 		return found, now, 0, err
 	}
+	now, floor, err = s.clock(ctx, on)
+	return false, now, floor, err
+}
+
+// clock returns the store's clock and fence floor, and makes sure that it is this store.
+func (s *Store) clock(ctx context.Context, on conn) (now time.Time, floor int64, err error) {
+	id := ""
 	err = on.query(ctx, "clock", func(row []sqldriver.Value) error {
 		h := short{values: row}
-		now, floor = h.clock(), h.number()
+		now, floor, id = h.clock(), h.number(), h.text()
 		return h.err
 	})
-	if err == nil && now.IsZero() {
+	switch {
+	case s.dialect.NoTable(err), err == nil && !now.IsZero() && id != s.idText:
+		err = driver.ErrOtherDatabase
+	case err == nil && now.IsZero():
 		err = errors.New("onceward: the store's fence floor is gone: its first migration is not whole")
 	}
-	return false, now, floor, err
+	return now, floor, err
 }
 
 func (s *Store) readRow(ctx context.Context, on conn, rec *driver.Record) (found bool, now time.Time, err error) {

@@ -69,12 +69,15 @@ type Store struct {
 	dialect  dialect.Dialect
 	tables   string // how the names of the tables begin
 	id       driver.StoreID
+	idText   string
 	sql      map[string]string
 	runner   runner
 	setup    func(context.Context, *sql.Conn) error // of a new session
 	reading  string                                 // the statement that reads a record
-	peeks    bool                                   // a claim looks before it writes
-	lockWait string                                 // PostgreSQL: milliseconds, empty for the session's own
+	mariadb  bool
+	bound    bool   // to a caller's transaction
+	peeks    bool   // a claim looks before it writes
+	lockWait string // how long a claim waits: milliseconds, empty for as long as the session would
 }
 
 // Open prepares a store on db, which stays the caller's to close, after Close. db needs at least two connections.
@@ -93,6 +96,7 @@ func Open(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 	if s.id, err = s.storeID(ctx); err != nil {
 		return nil, err
 	}
+	s.idText = s.id.String()
 	if s.dialect == dialect.SQLite {
 		e := newEmbedded(s)
 		s.runner, s.peeks = e, true

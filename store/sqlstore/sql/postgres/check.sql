@@ -1,2 +1,2 @@
 -- Whether statements commit by themselves, and whether nothing can be written.
-SELECT true, pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'
+SELECT true, pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on', false

@@ -3,14 +3,15 @@
 -- there is read from the snapshot, without a lock and without a byte of WAL. No row but the last means that it was committed
 -- after the snapshot: ask again, never take it for "in progress". A claim that finds its fence at or below the floor of what
 -- was purged begins above it.
+-- A transaction of another database than the store's makes and finds nothing.
 -- The last row puts lock_timeout back, for a transaction that goes on; branches of UNION ALL run in this order.
 WITH wait AS MATERIALIZED (
     SELECT current_setting('lock_timeout') AS before,
         set_config('lock_timeout', coalesce(nullif($17::text, ''), current_setting('lock_timeout')), true) AS now
 ), clock AS MATERIALIZED (
     SELECT c.now, greatest((extract(epoch FROM c.now) * 1000000)::bigint, m.value::bigint + 1) AS fence
-    FROM wait, {prefix}meta m, LATERAL (SELECT clock_timestamp() AS now) c
-    WHERE m.name = 'fence_floor' AND wait.now IS NOT NULL
+    FROM wait, {prefix}meta m, {prefix}meta i, LATERAL (SELECT clock_timestamp() AS now) c
+    WHERE m.name = 'fence_floor' AND i.name = 'store_id' AND i.value = $18::text AND wait.now IS NOT NULL
 ), made AS (
     INSERT INTO {prefix}records (
         id, namespace, tenant, caller, operation, idempotency_key, fingerprint, max_attempts, owner,
@@ -31,7 +32,7 @@ SELECT made.created_at, 'INSERTED', NULL, NULL, NULL::int, NULL::int, NULL::int,
     NULL::bytea, NULL::bytea, NULL, NULL::bytea, NULL, NULL, NULL::bytea, NULL::bytea
 FROM made
 UNION ALL
-SELECT {fields}, r.result, r.request FROM {prefix}records r WHERE r.id = $1::bytea
+SELECT {fields}, r.result, r.request FROM {prefix}records r WHERE r.id = $1::bytea AND EXISTS (SELECT FROM clock)
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     NULL, NULL, set_config('lock_timeout', wait.before, true), NULL, NULL, NULL, NULL, NULL

@@ -1,0 +1,2 @@
+-- What it was before.
+SET innodb_lock_wait_timeout = @onceward_wait
