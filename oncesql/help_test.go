@@ -29,6 +29,7 @@ type desk struct {
 	store   driver.Store
 	db      *sql.DB // the business's handle
 	admin   *sql.DB
+	dsn     string
 	dialect dialect.Dialect
 	table   string
 	records string
@@ -60,7 +61,7 @@ func onFile(t *testing.T) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	d := &desk{store: f.Store, db: db, admin: f.DB, dialect: dialect.SQLite, table: "debits", records: "onceward_records", place: f}
+	d := &desk{store: f.Store, db: db, dsn: "file:" + f.Path + teststore.Pragmas, admin: f.DB, dialect: dialect.SQLite, table: "debits", records: "onceward_records", place: f}
 	d.create(t)
 	return d
 }
@@ -68,7 +69,7 @@ func onFile(t *testing.T) *desk {
 func onServer(t *testing.T, s *teststore.Server) *desk {
 	t.Helper()
 	on := s.Store(t)
-	d := &desk{store: on.Store, db: s.Open(t, 20), admin: s.Admin, dialect: s.Dialect, table: s.Schema + ".debits",
+	d := &desk{store: on.Store, db: s.Open(t, 20), dsn: s.DSN, admin: s.Admin, dialect: s.Dialect, table: s.Schema + ".debits",
 		records: s.Schema + "." + on.Prefix + "records", place: on}
 	d.create(t)
 	return d
