@@ -97,9 +97,7 @@ func MySQLAt(t testing.TB, dsn, params string) *Server {
 
 func newServer(t testing.TB, s *Server) *Server {
 	t.Helper()
-	var bits [6]byte
-	_, _ = rand.Read(bits[:])
-	s.Schema = "test_" + hex.EncodeToString(bits[:])
+	s.Schema = schemaName()
 	s.Admin = s.Open(t, 4)
 	drop := "DROP DATABASE " + s.Schema
 	if s.Dialect == dialect.PostgreSQL {
@@ -114,6 +112,13 @@ func newServer(t testing.TB, s *Server) *Server {
 		}
 	})
 	return s
+}
+
+// schemaName is nobody else's.
+func schemaName() string {
+	var bits [6]byte
+	_, _ = rand.Read(bits[:])
+	return "test_" + hex.EncodeToString(bits[:])
 }
 
 // Open returns a handle with at most so many connections, closed with the test.
@@ -132,18 +137,35 @@ func (s *Server) Open(t storetest.T, connections int) *sql.DB {
 // Store makes tables with a prefix of their own and opens a store on them.
 func (s *Server) Store(t storetest.T) *On {
 	t.Helper()
+	return s.Another(t, s.Tables(t))
+}
+
+// Sized is Store with so many connections for its calls.
+func (s *Server) Sized(t storetest.T, connections int) *On {
+	t.Helper()
+	return s.open(t, s.Tables(t), connections)
+}
+
+// Tables makes tables and returns their prefix.
+func (s *Server) Tables(t storetest.T) string {
+	t.Helper()
 	prefix := fmt.Sprintf("s%d_", s.tables.Add(1))
 	if _, err := migrate.Up(context.Background(), migrate.Target{DB: s.Admin, Dialect: s.Dialect, Schema: s.Schema, Prefix: prefix}); err != nil {
 		t.Fatalf("%v", err)
 	}
-	return s.Another(t, prefix)
+	return prefix
 }
 
 // Another opens a store on tables that are there.
 func (s *Server) Another(t storetest.T, prefix string) *On {
 	t.Helper()
-	db := s.Open(t, 12)
-	store, err := sqlstore.Open(context.Background(), db, &sqlstore.Options{Schema: s.Schema, TablePrefix: prefix, Connections: 8})
+	return s.open(t, prefix, 8)
+}
+
+func (s *Server) open(t storetest.T, prefix string, connections int) *On {
+	t.Helper()
+	db := s.Open(t, connections+4)
+	store, err := sqlstore.Open(context.Background(), db, &sqlstore.Options{Schema: s.Schema, TablePrefix: prefix, Connections: connections})
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

@@ -8,7 +8,7 @@ import (
 // embedded runs the calls on a SQLite file: reads beside the writer and never behind it, each from the last committed
 // snapshot; writes in groups that share a commit.
 type embedded struct {
-	readers sessions
+	readers *sessions
 	writer  writer
 	group   group
 	closing sync.Once

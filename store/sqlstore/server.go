@@ -16,8 +16,8 @@ import (
 // Heartbeats have a lane of their own: claims that wait for locks or fill all sessions can't starve them.
 type server struct {
 	store   *Store
-	calls   sessions
-	beats   sessions
+	calls   *sessions
+	beats   *sessions
 	closing sync.Once
 }
 
@@ -30,14 +30,14 @@ func newServer(s *Store, connections int) *server {
 
 // read implements runner.
 func (p *server) read(ctx context.Context, f func(context.Context, conn) error) error {
-	return p.again(ctx, &p.calls, f)
+	return p.again(ctx, p.calls, f)
 }
 
 // write implements runner.
 func (p *server) write(ctx context.Context, c call) error {
-	lane := &p.calls
+	lane := p.calls
 	if c.beat {
-		lane = &p.beats
+		lane = p.beats
 	}
 	return p.again(ctx, lane, c.run)
 }

@@ -30,7 +30,11 @@ func (s *Store) begin(ctx context.Context, on conn, c *driver.Claim) (got begun,
 	switch s.dialect {
 	case dialect.PostgreSQL:
 		got.record = identity(c)
-		err = on.query(ctx, "claim", func(row []sqldriver.Value) error {
+		name, args := "claim", beginArgs(c)
+		if s.bound {
+			name, args = "claim_bound", append(args, s.lockWait, s.idText)
+		}
+		err = on.query(ctx, name, func(row []sqldriver.Value) error {
 			switch {
 			case row[1] == nil:
 				return nil // the row that puts lock_timeout back
@@ -42,7 +46,7 @@ func (s *Store) begin(ctx context.Context, on conn, c *driver.Claim) (got begun,
 			got.found = true
 			got.now, err = scanFields(&got.record, row)
 			return err
-		}, append(beginArgs(c), s.lockWait, s.idText)...)
+		}, args...)
 		return got, err
 	case dialect.MySQL:
 		var done driver.TxResult

@@ -110,7 +110,7 @@ func Open(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 		connections = opts.Connections
 	}
 	s.runner = newServer(s, connections)
-	s.setup, s.lockWait = s.ownSession, "1000"
+	s.setup = s.ownSession
 	return s, nil
 }
 
