@@ -33,17 +33,21 @@ type Store struct {
 	id     driver.StoreID
 	now    func() time.Time
 	max    int64
+	_      [64]byte // what follows is written by every first claim; what is above is read by every call
 	count  atomic.Int64
 	floor  atomic.Int64 // highest fence that was purged
 	hand   atomic.Uint32
+	_      [64]byte
 	shards [shardCount]shard
 }
 
+// shard has a cache line of its own, so that neighbours don't wait for each other.
 type shard struct {
 	mu      sync.Mutex
-	records map[driver.ID]*driver.Record
-	peak    int       // most records since the map was made
-	soonest time.Time // nothing expires before; zero: nothing does
+	rows    map[driver.ID]*row
+	peak    int     // most rows since the map was made
+	soonest instant // nothing expires before; never: nothing does
+	_       [32]byte
 }
 
 // New returns an empty store.
@@ -59,51 +63,52 @@ func New(opts *Options) *Store {
 	}
 	_, _ = rand.Read(s.id[:]) // never fails, by its contract
 	for i := range s.shards {
-		s.shards[i].records = map[driver.ID]*driver.Record{}
+		s.shards[i].rows, s.shards[i].soonest = map[driver.ID]*row{}, never
 	}
 	return s
 }
 
 // clock is the store's clock, to the microsecond, as the SQL stores have it.
-func (s *Store) clock() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
-
-// shard picks by the last byte of the ID, which is a digest in every form of it.
-func (s *Store) shard(id driver.ID) *shard { return &s.shards[id[len(id)-1]] }
-
-// Claim implements driver.Store.
-func (s *Store) Claim(ctx context.Context, c driver.Claim) (driver.Claimed, error) {
-	if err := c.Check(); err != nil {
-		return driver.Claimed{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return driver.Claimed{}, err
-	}
-	c.Request = bytes.Clone(c.Request)
-	for {
-		reply, full := s.claim(&c)
-		if !full {
-			return reply, nil
-		}
-		if s.dropExpired(s.shard(c.ID)) == 0 && s.count.Load() >= s.max { // another call may have made the room
-			return driver.Claimed{}, driver.ErrStoreFull
-		}
-	}
+func (s *Store) clock() time.Time {
+	now := s.now()
+	return time.Unix(now.Unix(), int64(now.Nanosecond()/1000*1000)).UTC()
 }
 
-func (s *Store) claim(c *driver.Claim) (reply driver.Claimed, full bool) {
-	sh := s.shard(c.ID)
+// shard picks by the last byte of the ID, which is a digest in every form of it.
+func (s *Store) shard(id *driver.ID) *shard { return &s.shards[id[len(id)-1]] }
+
+// Claim implements driver.Store.
+func (s *Store) Claim(ctx context.Context, c driver.Claim) (reply driver.Claimed, err error) {
+	if err := c.Check(); err != nil {
+		return reply, err
+	}
+	if err := ctx.Err(); err != nil {
+		return reply, err
+	}
+	c.Request = bytes.Clone(c.Request)
+	for !s.claim(&c, &reply) {
+		if s.dropExpired(s.shard(&c.ID)) == 0 && s.count.Load() >= s.max { // another call may have made the room
+			return reply, driver.ErrStoreFull
+		}
+	}
+	return reply, nil
+}
+
+// claim answers c, unless that takes one more record and the store is full. The reply, which is zero, is made in place:
+// it is large.
+func (s *Store) claim(c *driver.Claim, reply *driver.Claimed) bool {
+	sh := s.shard(&c.ID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	now := s.clock()
-	cur := sh.records[c.ID]
-	if cur == nil && !s.reserve() {
-		return reply, true
+	kept, cur := sh.read(&c.ID, &reply.Record)
+	if kept == nil && !s.reserve() {
+		return false
 	}
-	reply.Now, reply.Store = now, s.id
 	var w state.Write
-	reply.Record, reply.Verdict, reply.Takeover, w = state.Claim(cur, c, now, s.floor.Load())
-	sh.write(cur, &reply.Record, w)
-	return reply, false
+	reply.Now, reply.Store = s.clock(), s.id
+	reply.Record, reply.Verdict, reply.Takeover, w = state.Claim(cur, c, reply.Now, s.floor.Load())
+	sh.write(kept, &reply.Record, w)
+	return true
 }
 
 // reserve takes the place of one more record, unless the store is full.
@@ -116,24 +121,33 @@ func (s *Store) reserve() bool {
 	return false
 }
 
-// write applies w. The record that is stored is the store's own.
-func (sh *shard) write(cur, next *driver.Record, w state.Write) {
+// read returns the row of an ID, with its record in r, or nothing.
+func (sh *shard) read(id *driver.ID, r *driver.Record) (*row, *driver.Record) {
+	kept := sh.rows[*id]
+	if kept == nil {
+		return nil, nil
+	}
+	kept.tell(id, r)
+	return kept, r
+}
+
+// write applies w: it keeps r in its row.
+func (sh *shard) write(kept *row, r *driver.Record, w state.Write) {
 	switch w {
 	case state.Keep:
 		return
 	case state.Insert:
-		r := *next
-		sh.records[r.ID] = &r
-		sh.peak = max(sh.peak, len(sh.records))
-	case state.Update:
-		*cur = *next
+		kept = new(row)
+		sh.rows[r.ID] = kept
+		sh.peak = max(sh.peak, len(sh.rows))
 	}
-	sh.expires(next.ExpiresAt)
+	kept.set(r)
+	sh.expires(kept.expiresAt)
 }
 
-// expires notes that a record expires at a time, so that purges need not look before.
-func (sh *shard) expires(at time.Time) {
-	if !at.IsZero() && (sh.soonest.IsZero() || at.Before(sh.soonest)) {
+// expires notes that a row expires at a time, so that purges need not look before.
+func (sh *shard) expires(at instant) {
+	if at != never && (sh.soonest == never || at < sh.soonest) {
 		sh.soonest = at
 	}
 }
@@ -143,36 +157,37 @@ func (s *Store) Renew(ctx context.Context, rn driver.Renewal) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	sh := s.shard(rn.ID)
+	sh := s.shard(&rn.ID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	cur := sh.records[rn.ID]
+	var r driver.Record
+	kept, cur := sh.read(&rn.ID, &r)
 	next, ok := state.Renew(cur, &rn, s.clock())
 	if !ok {
 		return driver.ErrLeaseLost
 	}
-	*cur = next
+	sh.write(kept, &next, state.Update)
 	return nil
 }
 
 // Finish implements driver.Store.
-func (s *Store) Finish(ctx context.Context, f driver.Finish) (driver.Finished, error) {
+func (s *Store) Finish(ctx context.Context, f driver.Finish) (reply driver.Finished, err error) {
 	if err := f.Check(); err != nil {
-		return driver.Finished{}, err
+		return reply, err
 	}
 	if err := ctx.Err(); err != nil {
-		return driver.Finished{}, err
+		return reply, err
 	}
 	f.Claim.Request = bytes.Clone(f.Claim.Request)
 	f.Outcome.Result = clone(f.Outcome.Result)
-	sh := s.shard(f.Claim.ID)
+	sh := s.shard(&f.Claim.ID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	reply := driver.Finished{Now: s.clock()}
-	cur := sh.records[f.Claim.ID]
 	var w state.Write
+	kept, cur := sh.read(&f.Claim.ID, &reply.Record)
+	reply.Now = s.clock()
 	reply.Record, reply.Applied, w = state.Finish(cur, &f, reply.Now)
-	sh.write(cur, &reply.Record, w)
+	sh.write(kept, &reply.Record, w)
 	if w == state.Insert { // the work is done: it is kept even above the limit
 		s.count.Add(1)
 	}
@@ -180,41 +195,41 @@ func (s *Store) Finish(ctx context.Context, f driver.Finish) (driver.Finished, e
 }
 
 // Settle implements driver.Store.
-func (s *Store) Settle(ctx context.Context, st driver.Settlement) (driver.Settled, error) {
+func (s *Store) Settle(ctx context.Context, st driver.Settlement) (reply driver.Settled, err error) {
 	if err := st.Check(); err != nil {
-		return driver.Settled{}, err
+		return reply, err
 	}
 	if err := ctx.Err(); err != nil {
-		return driver.Settled{}, err
+		return reply, err
 	}
 	st.Outcome.Result = clone(st.Outcome.Result)
-	sh := s.shard(st.ID)
+	sh := s.shard(&st.ID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	cur := sh.records[st.ID]
-	if cur == nil {
-		return driver.Settled{}, driver.ErrNotFound
+	kept, cur := sh.read(&st.ID, &reply.Record)
+	if kept == nil {
+		return reply, driver.ErrNotFound
 	}
-	reply := driver.Settled{Now: s.clock()}
 	var w state.Write
+	reply.Now = s.clock()
 	reply.Record, reply.Applied, w = state.Settle(cur, &st, reply.Now)
-	sh.write(cur, &reply.Record, w)
+	sh.write(kept, &reply.Record, w)
 	return reply, nil
 }
 
 // Get implements driver.Store.
-func (s *Store) Get(ctx context.Context, id driver.ID) (driver.Snapshot, error) {
+func (s *Store) Get(ctx context.Context, id driver.ID) (snap driver.Snapshot, err error) {
 	if err := ctx.Err(); err != nil {
-		return driver.Snapshot{}, err
+		return snap, err
 	}
-	sh := s.shard(id)
+	sh := s.shard(&id)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	cur := sh.records[id]
-	if cur == nil {
-		return driver.Snapshot{}, driver.ErrNotFound
+	if kept, _ := sh.read(&id, &snap.Record); kept == nil {
+		return snap, driver.ErrNotFound
 	}
-	return driver.Snapshot{Record: *cur, Now: s.clock()}, nil
+	snap.Now = s.clock()
+	return snap, nil
 }
 
 // clone copies a result. Nil stays nil: it is another result than one of no bytes.

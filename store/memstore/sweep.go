@@ -55,8 +55,8 @@ func (s *Store) Scan(ctx context.Context, q driver.Scan) (driver.Page, error) {
 func (sh *shard) page(after driver.ID, n int) []driver.Record {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	ids := make([]driver.ID, 0, len(sh.records))
-	for id := range sh.records {
+	ids := make([]driver.ID, 0, len(sh.rows))
+	for id := range sh.rows {
 		if bytes.Compare(id[:], after[:]) > 0 {
 			ids = append(ids, id)
 		}
@@ -65,7 +65,8 @@ func (sh *shard) page(after driver.ID, n int) []driver.Record {
 	ids = ids[:min(n, len(ids))]
 	list := make([]driver.Record, 0, len(ids))
 	for _, id := range ids {
-		r := *sh.records[id]
+		var r driver.Record
+		sh.rows[id].tell(&id, &r)
 		r.Result.Data, r.Request = nil, nil
 		list = append(list, r)
 	}
@@ -99,24 +100,24 @@ func (s *Store) purge(sh *shard, limit int) (n int) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	now := s.clock()
-	if sh.soonest.IsZero() || now.Before(sh.soonest) {
+	if sh.soonest == never || instantOf(now) < sh.soonest {
 		return 0 // a full store asks before each refusal: it must not cost a walk
 	}
-	sh.soonest = time.Time{}
-	for id, r := range sh.records {
-		if n == limit || !state.Expired(r, now) {
-			sh.expires(r.ExpiresAt)
+	sh.soonest = never
+	for id, kept := range sh.rows {
+		if n == limit || !kept.expired(now) {
+			sh.expires(kept.expiresAt)
 			continue
 		}
-		s.raise(r.Fence)
-		delete(sh.records, id)
+		s.raise(kept.fence)
+		delete(sh.rows, id)
 		n++
 	}
 	s.count.Add(int64(-n))
-	if sh.peak > 64 && len(sh.records) < sh.peak/4 { // a map never shrinks by itself
-		fresh := make(map[driver.ID]*driver.Record, len(sh.records))
-		maps.Copy(fresh, sh.records)
-		sh.records, sh.peak = fresh, len(fresh)
+	if sh.peak > 64 && len(sh.rows) < sh.peak/4 { // a map never shrinks by itself
+		fresh := make(map[driver.ID]*row, len(sh.rows))
+		maps.Copy(fresh, sh.rows)
+		sh.rows, sh.peak = fresh, len(fresh)
 	}
 	return n
 }
@@ -129,28 +130,31 @@ func (s *Store) raise(fence int64) {
 
 // Shift moves a record's times back by d, as if d had passed since. It is for tests, which never sleep.
 func (s *Store) Shift(id driver.ID, d time.Duration) {
-	sh := s.shard(id)
+	sh := s.shard(&id)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if r := sh.records[id]; r != nil {
-		for _, t := range []*time.Time{&r.LeaseUntil, &r.DeadlineAt, &r.RepeatableUntil, &r.CreatedAt, &r.ClaimedAt, &r.UpdatedAt, &r.CompletedAt, &r.ExpiresAt} {
-			if !t.IsZero() {
-				*t = t.Add(-d)
-			}
-		}
-		sh.expires(r.ExpiresAt)
+	var r driver.Record
+	kept, _ := sh.read(&id, &r)
+	if kept == nil {
+		return
 	}
+	for _, t := range []*time.Time{&r.LeaseUntil, &r.DeadlineAt, &r.RepeatableUntil, &r.CreatedAt, &r.ClaimedAt, &r.UpdatedAt, &r.CompletedAt, &r.ExpiresAt} {
+		if !t.IsZero() {
+			*t = t.Add(-d)
+		}
+	}
+	sh.write(kept, &r, state.Update)
 }
 
 // Put writes a record as it is. It is for tests, which need records that no call leaves behind.
 func (s *Store) Put(r driver.Record) {
-	sh := s.shard(r.ID)
+	sh := s.shard(&r.ID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if sh.records[r.ID] == nil {
+	kept, w := sh.rows[r.ID], state.Update
+	if kept == nil {
 		s.count.Add(1)
+		w = state.Insert
 	}
-	sh.records[r.ID] = &r
-	sh.peak = max(sh.peak, len(sh.records))
-	sh.expires(r.ExpiresAt)
+	sh.write(kept, &r, w)
 }
