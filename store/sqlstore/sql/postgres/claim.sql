@@ -1,8 +1,8 @@
 -- Claims a missing record or reads the one that is there, in one round trip. The primary key decides: ON CONFLICT DO NOTHING
 -- waits for whoever is inserting the same id and inserts nothing if that commits. A record that is there is read from the
--- snapshot, without a lock and without a byte of WAL. No row at all means that it was committed after the snapshot: ask
--- again, never take it for "in progress". A claim that finds its fence at or below the floor of what was purged begins above
--- it.
+-- snapshot, without a lock and without a byte of WAL; NOT EXISTS only spares it the making of a row. No row at all means that
+-- it was committed after the snapshot: ask again, never take it for "in progress". A claim that finds its fence at or below
+-- the floor of what was purged begins above it.
 WITH made AS (
     INSERT INTO {prefix}records (
         id, namespace, tenant, caller, operation, idempotency_key, fingerprint, max_attempts, owner,
@@ -15,6 +15,7 @@ WITH made AS (
         greatest((extract(epoch FROM c.now) * 1000000)::bigint, (SELECT value::bigint + 1 FROM {prefix}meta WHERE name = 'fence_floor')),
         c.now, c.now, c.now
     FROM (SELECT clock_timestamp() AS now) c
+    WHERE NOT EXISTS (SELECT FROM {prefix}records x WHERE x.id = $1::bytea)
     ON CONFLICT (id) DO NOTHING
     RETURNING created_at, fence
 )

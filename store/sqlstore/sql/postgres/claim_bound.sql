@@ -31,4 +31,4 @@ SELECT {fields}, r.result, r.request FROM {prefix}records r
 WHERE r.id = $1::bytea AND (SELECT value FROM {prefix}meta WHERE name = 'store_id') = $18::text
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL, set_config('lock_timeout', current_setting('onceward.lock_timeout'), true), NULL, NULL, NULL, NULL, NULL
+    NULL, NULL, set_config('lock_timeout', coalesce(nullif(current_setting('onceward.lock_timeout', true), ''), current_setting('lock_timeout')), true), NULL, NULL, NULL, NULL, NULL
