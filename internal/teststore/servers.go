@@ -70,14 +70,7 @@ func Postgres(t testing.TB, params string) *Server {
 // PostgresAt is Postgres for another server.
 func PostgresAt(t testing.TB, url, params string) *Server {
 	t.Helper()
-	if params != "" {
-		sep := "?"
-		if strings.Contains(url, "?") {
-			sep = "&"
-		}
-		url += sep + params
-	}
-	return newServer(t, &Server{Dialect: dialect.PostgreSQL, Driver: "pgx", DSN: url})
+	return newServer(t, &Server{Dialect: dialect.PostgreSQL, Driver: "pgx", DSN: with(url, params)})
 }
 
 // MySQL returns the MySQL or MariaDB server with a database of the test's own. params are those of its DSN.
@@ -89,10 +82,18 @@ func MySQL(t testing.TB, params string) *Server {
 // MySQLAt is MySQL for another server.
 func MySQLAt(t testing.TB, dsn, params string) *Server {
 	t.Helper()
-	if params != "" {
-		dsn += "?" + params
+	return newServer(t, &Server{Dialect: dialect.MySQL, Driver: "mysql", DSN: with(dsn, params)})
+}
+
+// with adds parameters to a URL or DSN.
+func with(dsn, params string) string {
+	switch {
+	case params == "":
+		return dsn
+	case strings.Contains(dsn, "?"):
+		return dsn + "&" + params
 	}
-	return newServer(t, &Server{Dialect: dialect.MySQL, Driver: "mysql", DSN: dsn})
+	return dsn + "?" + params
 }
 
 func newServer(t testing.TB, s *Server) *Server {
