@@ -76,6 +76,7 @@ var rooms = []room{
 	{path: "internal/archtest", layer: "4", families: []string{"*"}},
 	{path: "internal/leak", layer: "4", families: []string{"*"}},
 	{path: "internal/teststore", layer: "4", families: []string{"*"}},
+	{path: "internal/storeurl", layer: "4", families: []string{"*"}},
 	{path: "internal/teststore/services", layer: "4", families: []string{"*"}},
 	{path: "internal/cases", layer: "4", families: []string{"*"}},
 	{path: "internal/crash", layer: "4", families: []string{"*"}},
