@@ -5,20 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/onceward/onceward"
 )
 
 // errNotSent marks a failure before a single byte of the request was written: nothing was executed.
 var errNotSent = errors.New("gateway: nothing was sent to the upstream")
 
-// onceTransport sends a request at most once. net/http resends a request that carries an Idempotency-Key by itself when
-// a kept connection dies, as long as it can produce the body again; so it never gets a body that it can produce again.
-// Where nothing was written, and only there, one more try is made on a fresh connection.
+// onceTransport sends an attempt's request at most once. net/http resends by itself what it takes for repeatable when a
+// kept connection dies; under an attempt it is never shown anything of the kind. Where nothing was written, and only there,
+// one more try is made on a fresh connection. What runs under no attempt is left to net/http's rules.
 type onceTransport struct {
 	kept  *http.Transport // keeps connections
 	fresh *http.Transport // never reuses one
@@ -50,6 +54,10 @@ func newOnceTransport() *onceTransport {
 
 // RoundTrip implements http.RoundTripper.
 func (t *onceTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if _, guarded := onceward.FromContext(r.Context()); !guarded {
+		resp, err, sent := try(t.kept, r)
+		return resp, wrap(err, sent)
+	}
 	again := r.GetBody
 	if again == nil && (r.Body == nil || r.Body == http.NoBody) {
 		again = func() (io.ReadCloser, error) { return http.NoBody, nil }
@@ -68,14 +76,33 @@ func (t *onceTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, wrap(err, sent)
 }
 
-// once returns the request as net/http will not resend it.
+// once returns the request as net/http will not resend it. It resends one whose body it can produce again, or that has
+// none, if the method is harmless or there is a key.
 func once(r *http.Request) *http.Request {
 	c := *r
 	c.GetBody = nil
-	if c.Body == nil || c.Body == http.NoBody {
-		c.Body = io.NopCloser(emptyBody{})
+	if c.Body != nil && c.Body != http.NoBody {
+		return &c
+	}
+	switch c.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		c.Body = io.NopCloser(emptyBody{}) // net/http looks into it before it says anything of a body on the wire
+	default:
+		c.Header = hidden(r.Header) // a body of unknown length would go out in chunks, which some services can't read
 	}
 	return &c
+}
+
+// hidden spells the keys' names so that net/http writes them and does not see them.
+func hidden(h http.Header) http.Header {
+	h = maps.Clone(h)
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if lines, has := h[name]; has {
+			delete(h, name)
+			h[strings.ToLower(name)] = lines
+		}
+	}
+	return h
 }
 
 func wrap(err error, sent bool) error {
@@ -95,23 +122,22 @@ func try(t *http.Transport, r *http.Request) (resp *http.Response, err error, se
 	var mu sync.Mutex
 	var conn *countingConn
 	var before int64
-	unknown := false
 	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
 			mu.Lock()
 			defer mu.Unlock()
+			sent = sent || conn != nil && conn.written.Load() != before // net/http has its own tries
 			if conn = counting(info.Conn); conn != nil {
 				before = conn.written.Load()
 			} else {
-				unknown = true
+				sent = true // nobody can tell
 			}
 		},
 	})
 	resp, err = t.RoundTrip(r.WithContext(ctx))
 	mu.Lock()
 	defer mu.Unlock()
-	sent = unknown || conn != nil && conn.written.Load() != before
-	return resp, err, sent
+	return resp, err, sent || conn != nil && conn.written.Load() != before
 }
 
 // counting finds our connection under TLS.
