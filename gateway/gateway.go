@@ -4,16 +4,12 @@ package gateway
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/http/httputil"
 	"net/url"
-	"path"
-	"regexp"
+	"slices"
 	"time"
 
 	"github.com/onceward/onceward"
@@ -28,6 +24,9 @@ type Options struct {
 	Default Route
 	// Routes name requests that have policies of their own.
 	Routes []Route
+	// ReadTimeout bounds how long a request's body keeps us waiting: for so long in all, and a second more for each KiB that
+	// came. Zero: 30 s.
+	ReadTimeout time.Duration
 	// Logger gets what went wrong with the upstream. Nil: slog.Default().
 	Logger *slog.Logger
 }
@@ -37,6 +36,10 @@ type Route struct {
 	Match string            // an http.ServeMux pattern, such as "POST /pay/{id}"; empty only in Options.Default
 	Op    *onceward.Op      // defined by one guard for all routes
 	HTTP  *oncehttp.Options // nil as in oncehttp.New
+	// KeyHeaders are the headers in HTTP.Keys: they reach the service even if Connection names them, which is for proxies
+	// alone. An X-Request-Id among them is the client's word: it passes as it is, and logs show its digest.
+	// Nil: Idempotency-Key and X-Idempotency-Key.
+	KeyHeaders []string
 }
 
 // New returns the gateway's handler. All problems of the routes are returned at once.
@@ -44,22 +47,27 @@ func New(opts *Options) (http.Handler, error) {
 	if opts == nil || opts.Upstream == nil || opts.Upstream.Host == "" || opts.Upstream.Scheme != "http" && opts.Upstream.Scheme != "https" {
 		return nil, errors.New("gateway: the upstream must be a URL such as http://127.0.0.1:9000")
 	}
-	log := opts.Logger
-	if log == nil {
-		log = slog.Default()
+	if opts.ReadTimeout < 0 {
+		return nil, errors.New("gateway: ReadTimeout is negative; zero means the default")
 	}
-	proxy := newProxy(opts.Upstream, log)
-	g := &gateway{routes: http.NewServeMux()}
-	once, err := oncehttp.New(opts.Default.Op, opts.Default.HTTP)
-	if err != nil {
+	hop := hop{upstream: opts.Upstream, transport: newOnceTransport(), buffers: newBufferPool(), log: opts.Logger}
+	if hop.log == nil {
+		hop.log = slog.Default()
+	}
+	g := &gateway{routes: routes{mux: http.NewServeMux()}, patience: opts.ReadTimeout}
+	if g.patience == 0 {
+		g.patience = 30 * time.Second
+	}
+	var err error
+	if g.rest, err = hop.route(&opts.Default); err != nil {
 		return nil, err
 	}
-	g.rest = once(proxy)
 	var problems []error
-	for i, r := range opts.Routes {
-		once, err := oncehttp.New(r.Op, r.HTTP)
+	for i := range opts.Routes {
+		r := &opts.Routes[i]
+		to, err := hop.route(r)
 		if err == nil {
-			err = handle(g.routes, r.Match, once(proxy))
+			err = g.routes.add(to)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("route %d (%s): %w", i+1, r.Match, err))
@@ -71,108 +79,76 @@ func New(opts *Options) (http.Handler, error) {
 	return g, nil
 }
 
-// Matches are the patterns of routes, to be checked one after the other. The zero value has none.
-type Matches struct{ mux http.ServeMux }
-
-// Add reports what is wrong with a route's pattern, by itself or beside those before it.
-func (m *Matches) Add(pattern string) error {
-	return handle(&m.mux, pattern, http.NotFoundHandler())
-}
-
-// registered is what a ServeMux tells of our own source, which is of no use to whoever wrote the pattern.
-var registered = regexp.MustCompile(` \(registered at [^)]*\)`)
-
-// handle registers a pattern; a bad one, or one that conflicts, is an error instead of a panic.
-func handle(mux *http.ServeMux, pattern string, h http.Handler) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the pattern can't be used: %s", registered.ReplaceAllString(fmt.Sprint(p), ""))
-		}
-	}()
-	mux.Handle(pattern, h)
-	return nil
-}
-
 type gateway struct {
-	routes *http.ServeMux
-	rest   http.Handler
+	routes   routes
+	rest     *route
+	patience time.Duration
 }
 
 func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	id := r.Header.Get("X-Request-Id")
-	if !validRequestID(id) {
-		id = newRequestID()
-		r.Header.Set("X-Request-Id", id)
+	to := g.routes.of(r)
+	if to == nil {
+		to = g.rest
 	}
-	w.Header().Set("X-Request-Id", id)
-	r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
-	// An unclean path would make the mux redirect; it is for the upstream to say what it means.
-	if path.Clean(r.URL.Path) == r.URL.Path || path.Clean(r.URL.Path)+"/" == r.URL.Path {
-		if h, pattern := g.routes.Handler(r); pattern != "" {
-			h.ServeHTTP(w, r)
-			return
+	v := &visit{header: w.Header()}
+	v.id[0], v.shown = to.requestID(r)
+	v.header[requestIDHeader] = v.id[:]
+	r = r.WithContext(context.WithValue(r.Context(), visitKey{}, v))
+	if r.Body != nil && r.Body != http.NoBody {
+		v.body = awaited{ReadCloser: r.Body, control: http.NewResponseController(w), patience: g.patience}
+		v.body.wait() // from now on, for whoever never reads it too
+		r.Body = &v.body
+	}
+	to.ServeHTTP(w, r)
+}
+
+// visit is what the parts of the gateway know of one request.
+type visit struct {
+	id     [1]string // the X-Request-Id that the service and the client get
+	shown  string    // for logs
+	header http.Header
+	status []string // the Idempotency-Status that stood there before the proxy
+	begun  bool     // the proxy has a request to send
+	body   awaited
+}
+
+type visitKey struct{}
+
+func visitOf(ctx context.Context) *visit {
+	v, _ := ctx.Value(visitKey{}).(*visit)
+	return v
+}
+
+// restore puts our headers back: the proxy clears them all with each 1xx answer that it passes on.
+func (v *visit) restore() {
+	v.header[requestIDHeader] = v.id[:]
+	if v.status != nil {
+		v.header[oncehttp.HeaderStatus] = v.status
+	}
+}
+
+// route is a Route at work.
+type route struct {
+	http.Handler
+	pattern    string
+	alone      http.ServeMux // knows this pattern only
+	keyHeaders []string      // canonical
+	repeatable bool
+}
+
+// route makes a route whose requests go to the service.
+func (h *hop) route(r *Route) (*route, error) {
+	once, err := oncehttp.New(r.Op, r.HTTP)
+	if err != nil {
+		return nil, err
+	}
+	to := &route{pattern: r.Match, repeatable: r.Op.Policy().Repeatable, keyHeaders: []string{"Idempotency-Key", "X-Idempotency-Key"}}
+	if r.KeyHeaders != nil {
+		to.keyHeaders = slices.Clone(r.KeyHeaders)
+		for i, name := range to.keyHeaders {
+			to.keyHeaders[i] = http.CanonicalHeaderKey(name)
 		}
 	}
-	g.rest.ServeHTTP(w, r)
-}
-
-type requestIDKey struct{}
-
-// RequestID returns the X-Request-Id of the gateway's request that ctx belongs to, the attempt's and the store's calls
-// included, for logs; empty outside of one.
-func RequestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey{}).(string)
-	return id
-}
-
-// validRequestID admits what is safe in logs and headers of every hop.
-func validRequestID(id string) bool {
-	if id == "" || len(id) > 128 {
-		return false
-	}
-	for i := range len(id) {
-		c := id[i]
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.' || c == ':') {
-			return false
-		}
-	}
-	return true
-}
-
-func newRequestID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails, by its contract
-	return hex.EncodeToString(b[:])
-}
-
-func newProxy(upstream *url.URL, log *slog.Logger) *httputil.ReverseProxy {
-	return &httputil.ReverseProxy{
-		Transport:  newOnceTransport(),
-		BufferPool: newBufferPool(),
-		ErrorLog:   slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(upstream)
-			r.SetXForwarded()
-		},
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			failed(w, r, err, log)
-		},
-	}
-}
-
-// failed answers for an upstream that did not. Whether it may have run decides what that means.
-func failed(w http.ResponseWriter, r *http.Request, err error, log *slog.Logger) {
-	log.Warn("gateway: the upstream did not answer", slog.String("method", r.Method), slog.String("path", r.URL.Path),
-		slog.String("request_id", r.Header.Get("X-Request-Id")), slog.Any("error", err))
-	if errors.Is(err, errNotSent) {
-		oncehttp.SetOutcome(w, oncehttp.NotDone)
-		oncehttp.NewProblem(onceward.CodeUpstreamUnreachable, time.Second, "").Write(w)
-		return
-	}
-	p := oncehttp.NewProblem(onceward.CodeOutcomeUnknown, 0, "the service did not answer, or its answer was cut")
-	p.Status = http.StatusBadGateway
-	if isTimeout(r, err) {
-		p.Status = http.StatusGatewayTimeout
-	}
-	p.Write(w)
+	to.Handler = once(h.proxy(to))
+	return to, nil
 }
