@@ -14,9 +14,11 @@ import (
 
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/internal/teststore"
 	"github.com/onceward/onceward/oncehttp"
 	"github.com/onceward/onceward/store/faultstore"
 	"github.com/onceward/onceward/store/memstore"
+	"github.com/onceward/onceward/store/storetest"
 )
 
 // around puts the site behind a server of its own, with a handler around its handler.
@@ -30,7 +32,8 @@ func id(key string) driver.ID { return driver.Identify(driver.Scope{}, "http", k
 
 func TestHeadersAroundAreNotDoubled(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, nil, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Add("Vary", "Accept")
 			w.WriteHeader(http.StatusCreated)
@@ -116,7 +119,8 @@ func TestGuardedWriter(t *testing.T) {
 
 func TestHeadersAfterWriteHeaderAndTrailers(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, nil, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Trailer", "X-Sum")
 			w.WriteHeader(http.StatusCreated)
@@ -147,7 +151,8 @@ func TestHeadersAfterWriteHeaderAndTrailers(t *testing.T) {
 // TestDeclaredLength: what is sent and what is kept are the same bytes, and fewer than declared are no answer.
 func TestDeclaredLength(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, nil, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "3")
 			_, _ = io.WriteString(w, "ab")
@@ -178,7 +183,8 @@ func TestStatusThatIsNone(t *testing.T) {
 	for _, status := range []int{0, 20, 101, 1000} {
 		t.Run(strconv.Itoa(status), func(t *testing.T) {
 			t.Parallel()
-			onEachStore(t, func(t *testing.T, store driver.Store) {
+			teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+				store := stores.Open(t)
 				s := siteOn(t, store, onceward.Operation{}, nil, func(w http.ResponseWriter, _ *http.Request) {
 					oncehttp.SetOutcome(w, oncehttp.Done)
 					w.WriteHeader(status)
@@ -249,7 +255,8 @@ func (lost) Write([]byte) (int, error) { return 0, errors.New("connection reset"
 
 func TestLongAnswerToALostClientIsDone(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, &oncehttp.Options{MaxResult: 10}, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "4000")
 			for range 4 {
@@ -307,7 +314,8 @@ func TestStreamSaysWhatItKnows(t *testing.T) {
 
 func TestRespondSpeaksTheSendersForm(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, &oncehttp.Options{MaxResult: 10, Respond: func(w http.ResponseWriter, r *http.Request, p oncehttp.Problem) bool {
 			if r.Header.Get("X-Plain") != "" {
 				return false

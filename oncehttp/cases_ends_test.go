@@ -17,13 +17,16 @@ import (
 
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/internal/teststore"
 	"github.com/onceward/onceward/oncehttp"
 	"github.com/onceward/onceward/store/memstore"
+	"github.com/onceward/onceward/store/storetest"
 )
 
 func TestCaseB007AnotherPathIsAMismatchBeforeItRuns(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		entered, release := make(chan struct{}), make(chan struct{})
 		s := siteOn(t, store, onceward.Operation{}, nil, func(w http.ResponseWriter, _ *http.Request) {
 			close(entered)
@@ -66,7 +69,8 @@ func TestCaseB009EveryWayToEnd(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			onEachStore(t, func(t *testing.T, store driver.Store) {
+			teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+				store := stores.Open(t)
 				s := siteOn(t, store, onceward.Operation{}, &oncehttp.Options{MaxResult: 2 << 20}, c.h)
 				s.Config.ErrorLog = nil
 				first, err := s.try(t, "POST", "/x", "K", "x")
@@ -88,7 +92,8 @@ func TestCaseB009EveryWayToEnd(t *testing.T) {
 
 func TestCaseB013PanicOfARepeatableRunsAgain(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		first := true
 		s := siteOn(t, store, onceward.Operation{Repeatable: true}, nil, func(w http.ResponseWriter, _ *http.Request) {
 			if first {

@@ -15,13 +15,16 @@ import (
 
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/internal/teststore"
 	"github.com/onceward/onceward/oncehttp"
+	"github.com/onceward/onceward/store/storetest"
 )
 
 // TestCaseB126AbortIsPassedOn: the same panic value reaches the outside, and the record is not complete.
 func TestCaseB126AbortIsPassedOn(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		g, _ := onceward.New(store, &onceward.Options{SingleTenant: true})
 		op, _ := g.Define(onceward.Operation{Name: "http"})
 		once, _ := oncehttp.New(op, nil)
@@ -53,7 +56,8 @@ func TestCaseB126AbortIsPassedOn(t *testing.T) {
 // TestCaseB128BodyLimit: 413 before anything runs, whatever the framing, and never a shortened body.
 func TestCaseB128BodyLimit(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		budget := oncehttp.NewBudget(64 << 20)
 		s := siteOn(t, store, onceward.Operation{}, &oncehttp.Options{Budget: budget}, func(w http.ResponseWriter, r *http.Request) {
 			h := sha256.New()
@@ -110,7 +114,8 @@ func TestCaseB128BodyLimit(t *testing.T) {
 // TestCaseB131Streams: recorded under the limit; above it the first client gets all and duplicates are told.
 func TestCaseB131Streams(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, &oncehttp.Options{MaxResult: 64}, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			n := 3
@@ -139,7 +144,8 @@ func TestCaseB131Streams(t *testing.T) {
 // TestCaseB132TimeoutHandler: inside the middleware its 503 tells nothing; outside, the late answer is replayed.
 func TestCaseB132TimeoutHandler(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		g, _ := onceward.New(store, &onceward.Options{SingleTenant: true})
 		for i, inside := range []bool{true, false} {
 			op, _ := g.Define(onceward.Operation{Name: fmt.Sprint("op", i), OnInFlight: onceward.Wait(time.Minute)})

@@ -11,13 +11,16 @@ import (
 
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/internal/teststore"
 	"github.com/onceward/onceward/oncehttp"
 	"github.com/onceward/onceward/store/memstore"
+	"github.com/onceward/onceward/store/storetest"
 )
 
 func TestCaseB031NoSharedScope(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, &oncehttp.Options{Scope: func(r *http.Request) (onceward.Scope, error) {
 			switch who := r.Header.Get("X-User"); who {
 			case "error":
@@ -48,7 +51,8 @@ func TestCaseB031NoSharedScope(t *testing.T) {
 
 func TestCaseB036JSONMeansItsValue(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, nil, respond(201, "paid"))
 		for i, c := range []struct {
 			body string
@@ -103,7 +107,8 @@ func TestCaseB038NoKeyIsNoKey(t *testing.T) {
 // TestCaseB040OddKeys: raw requests, as no client of ours would send them.
 func TestCaseB040OddKeys(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, &oncehttp.Options{RequireKey: true}, respond(201, "paid"))
 		raw := func(lines string) int {
 			c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Listener.Addr().String())
@@ -136,7 +141,8 @@ func TestCaseB040OddKeys(t *testing.T) {
 
 func TestCaseB042WhatDoesNotCount(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, &oncehttp.Options{LeaveOut: []string{"json:/id", "query:ts"}}, respond(201, "paid"))
 		for _, c := range []struct {
 			path, body string
@@ -155,7 +161,8 @@ func TestCaseB042WhatDoesNotCount(t *testing.T) {
 
 func TestCaseB043QuotedAndBareAreOneKey(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, nil, respond(201, "paid"))
 		for _, k := range []string{"abc", `"abc"`, `"abc";v=1`} {
 			if a := s.do(t, "POST", "/x", k, "x"); a.status != 201 {

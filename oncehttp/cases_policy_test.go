@@ -7,8 +7,9 @@ import (
 	"testing"
 
 	"github.com/onceward/onceward"
-	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/internal/teststore"
 	"github.com/onceward/onceward/oncehttp"
+	"github.com/onceward/onceward/store/storetest"
 )
 
 // TestCaseB044WhatFreesTheKey: an answer that says nothing was executed is passed on and not remembered.
@@ -17,7 +18,8 @@ func TestCaseB044WhatFreesTheKey(t *testing.T) {
 	for _, status := range []int{401, 403, 407, 408, 421, 425, 429, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			t.Parallel()
-			onEachStore(t, func(t *testing.T, store driver.Store) {
+			teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+				store := stores.Open(t)
 				n := 0
 				s := siteOn(t, store, onceward.Operation{}, nil, func(w http.ResponseWriter, _ *http.Request) {
 					if n++; n == 1 {
@@ -61,7 +63,8 @@ func TestCaseB049ServerErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			onEachStore(t, func(t *testing.T, store driver.Store) {
+			teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+				store := stores.Open(t)
 				s := siteOn(t, store, c.o, c.opts, func(w http.ResponseWriter, _ *http.Request) {
 					if c.header != "" {
 						w.Header().Set("Onceward-Outcome", c.header)
@@ -87,7 +90,8 @@ func TestCaseB049ServerErrors(t *testing.T) {
 
 func TestCaseB046B048FinalAnswers(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, nil, respond(409, "slot taken"))
 		first, again := s.do(t, "POST", "/x", "K", `{"otp":0}`), s.do(t, "POST", "/x", "K", `{"otp":0}`)
 		if first.status != 409 || again.body != "slot taken" || again.header.Get("Idempotent-Replayed") != "true" {

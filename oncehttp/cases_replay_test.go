@@ -16,9 +16,10 @@ import (
 	"testing"
 
 	"github.com/onceward/onceward"
-	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/internal/teststore"
 	"github.com/onceward/onceward/oncehttp"
 	"github.com/onceward/onceward/store/memstore"
+	"github.com/onceward/onceward/store/storetest"
 )
 
 // TestCaseB020EveryStatus: a replay has the first status, from disk too.
@@ -44,7 +45,7 @@ func TestCaseB020EveryStatus(t *testing.T) {
 		b, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode, string(b)
 	}
-	first := siteOn(t, lite(t, path), onceward.Operation{}, nil, h)
+	first := siteOn(t, teststore.OpenFile(t, path), onceward.Operation{}, nil, h)
 	bodies := map[int]string{}
 	for _, status := range statuses {
 		got, body := ask(first, status)
@@ -54,7 +55,7 @@ func TestCaseB020EveryStatus(t *testing.T) {
 		bodies[status] = body
 	}
 	first.wantRuns(t, int64(len(statuses)))
-	second := siteOn(t, lite(t, path), onceward.Operation{}, nil, h)
+	second := siteOn(t, teststore.OpenFile(t, path), onceward.Operation{}, nil, h)
 	for _, s := range []*site{first, second} {
 		for _, status := range statuses {
 			if got, body := ask(s, status); got != status || body != bodies[status] {
@@ -69,7 +70,8 @@ func TestCaseB020EveryStatus(t *testing.T) {
 func TestCaseB022LargeBodyIsNeverCut(t *testing.T) {
 	t.Parallel()
 	body := "123456789\xe8\xb4\xad"
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, &oncehttp.Options{MaxResult: 10}, respond(201, body))
 		if a := s.do(t, "POST", "/x", "K", "x"); a.status != 201 || a.body != body {
 			t.Fatalf("%+v", a)
@@ -105,7 +107,8 @@ func gzipped(next http.Handler) http.Handler {
 // TestCaseB024CodingFitsTheClient: never bytes that a client did not say it can read, in either order of the chain.
 func TestCaseB024CodingFitsTheClient(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		g, _ := onceward.New(store, &onceward.Options{SingleTenant: true})
 		for i, order := range []string{"gzip outside", "gzip inside"} {
 			op, err := g.Define(onceward.Operation{Name: fmt.Sprint("op", i)})
@@ -150,7 +153,8 @@ func TestCaseB024CodingFitsTheClient(t *testing.T) {
 
 func TestCaseB026TypeIsExact(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, nil, func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/none" {
 				w.Header()["Content-Type"] = nil
@@ -172,7 +176,8 @@ func TestCaseB026TypeIsExact(t *testing.T) {
 // TestCaseB028NoBodyWhereNoneBelongs: 103 passes, 204 stays empty, and the connection stays readable.
 func TestCaseB028NoBodyWhereNoneBelongs(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, nil, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Link", "</style.css>; rel=preload")
 			w.WriteHeader(http.StatusEarlyHints)
@@ -216,7 +221,7 @@ func TestCaseB028NoBodyWhereNoneBelongs(t *testing.T) {
 func TestCaseB033CookiesAreNotKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := siteOn(t, lite(t, filepath.Join(dir, "o.db")), onceward.Operation{}, nil, func(w http.ResponseWriter, _ *http.Request) {
+	s := siteOn(t, teststore.OpenFile(t, filepath.Join(dir, "o.db")), onceward.Operation{}, nil, func(w http.ResponseWriter, _ *http.Request) {
 		for _, name := range []string{"Set-Cookie", "Set-Cookie2", "Authentication-Info", "Www-Authenticate", "Proxy-Authenticate", "X-Ratelimit-Remaining"} {
 			w.Header().Set(name, "sid=SECRET-MARK")
 		}
@@ -257,7 +262,8 @@ func TestOriginIsForItsOriginAlone(t *testing.T) {
 // TestAnswerShorterThanDeclared: an answer that is not whole is never complete.
 func TestAnswerShorterThanDeclared(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, nil, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "10")
 			_, _ = io.WriteString(w, "cut")

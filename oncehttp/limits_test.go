@@ -11,15 +11,17 @@ import (
 	"testing"
 
 	"github.com/onceward/onceward"
-	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/internal/teststore"
 	"github.com/onceward/onceward/oncehttp"
 	"github.com/onceward/onceward/store/memstore"
+	"github.com/onceward/onceward/store/storetest"
 )
 
 // TestCaseB029WhatWentOut: three writes of an encoder are one answer.
 func TestCaseB029WhatWentOut(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, nil, func(w http.ResponseWriter, _ *http.Request) {
 			enc := json.NewEncoder(w)
 			for i := range 3 {
@@ -38,7 +40,8 @@ func TestCaseB029WhatWentOut(t *testing.T) {
 // TestCaseB046B048Freed: a route may say that a 409, or a 400, is not the last word.
 func TestCaseB046B048Freed(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, &oncehttp.Options{OnStatus: map[int]oncehttp.Outcome{400: oncehttp.NotDone}}, func(w http.ResponseWriter, r *http.Request) {
 			if b, _ := io.ReadAll(r.Body); string(b) == "wrong" {
 				w.WriteHeader(http.StatusBadRequest)
@@ -91,7 +94,8 @@ func TestPlacesThatAreNone(t *testing.T) {
 // TestGuardedHEAD: as in net/http its body is taken and dropped.
 func TestGuardedHEAD(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, store driver.Store) {
+	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+		store := stores.Open(t)
 		s := siteOn(t, store, onceward.Operation{}, &oncehttp.Options{Methods: []string{"HEAD"}}, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "5")
 			if n, err := io.WriteString(w, "hello"); n != 5 || err != nil {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/internal/teststore"
+	"github.com/onceward/onceward/store/storetest"
 )
 
 // TestWhatAPersonSettled: duplicates of a resolved key get what the resolution says.
@@ -24,7 +26,8 @@ func TestWhatAPersonSettled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			onEachStore(t, func(t *testing.T, store driver.Store) {
+			teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
+				store := stores.Open(t)
 				s := siteOn(t, store, onceward.Operation{}, nil, respond(500, "lost"))
 				s.do(t, "POST", "/x", "K", "x")
 				snap, err := store.Get(t.Context(), driver.Identify(driver.Scope{}, "http", "K"))

@@ -1,11 +1,9 @@
 package oncehttp_test
 
 import (
-	"database/sql"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,31 +12,7 @@ import (
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/driver"
 	"github.com/onceward/onceward/oncehttp"
-	"github.com/onceward/onceward/store/memstore"
-	"github.com/onceward/onceward/store/sqlstore"
 )
-
-// lite opens a SQLite store in path.
-func lite(t *testing.T, path string) driver.Store {
-	t.Helper()
-	db, err := sql.Open("sqlite3", "file:"+path+"?_pragma=busy_timeout(10000)&_txlock=immediate")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := sqlstore.Open(t.Context(), db, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close(); _ = db.Close() })
-	return s
-}
-
-// onEachStore runs a case on memory and on SQLite.
-func onEachStore(t *testing.T, run func(t *testing.T, store driver.Store)) {
-	t.Helper()
-	t.Run("memory", func(t *testing.T) { t.Parallel(); run(t, memstore.New(nil)) })
-	t.Run("sqlite", func(t *testing.T) { t.Parallel(); run(t, lite(t, filepath.Join(t.TempDir(), "o.db"))) })
-}
 
 func siteOn(t *testing.T, store driver.Store, o onceward.Operation, opts *oncehttp.Options, h http.HandlerFunc) *site {
 	t.Helper()
