@@ -3,13 +3,11 @@ package oncehttp_test
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,73 +79,6 @@ func TestCaseB022LargeBodyIsNeverCut(t *testing.T) {
 			t.Fatalf("%+v", a)
 		}
 		s.wantRuns(t, 1)
-	})
-}
-
-func gzipped(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-			next.ServeHTTP(w, r)
-			return
-		}
-		rec := httptest.NewRecorder()
-		next.ServeHTTP(rec, r)
-		for k, v := range rec.Header() {
-			w.Header()[k] = v
-		}
-		w.Header().Del("Content-Length")
-		w.Header().Set("Content-Encoding", "gzip")
-		w.WriteHeader(rec.Code)
-		zw := gzip.NewWriter(w)
-		_, _ = zw.Write(rec.Body.Bytes())
-		_ = zw.Close()
-	})
-}
-
-// TestCaseB024CodingFitsTheClient: never bytes that a client did not say it can read, in either order of the chain.
-func TestCaseB024CodingFitsTheClient(t *testing.T) {
-	t.Parallel()
-	teststore.Each(t, func(t *testing.T, stores *storetest.Harness) {
-		store := stores.Open(t)
-		g, _ := onceward.New(store, &onceward.Options{SingleTenant: true})
-		for i, order := range []string{"gzip outside", "gzip inside"} {
-			op, err := g.Define(onceward.Operation{Name: fmt.Sprint("op", i)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			once, _ := oncehttp.New(op, nil)
-			h := gzipped(once(respond(200, "hello")))
-			if order == "gzip inside" {
-				h = once(gzipped(respond(200, "hello")))
-			}
-			srv := httptest.NewServer(h)
-			for _, accept := range []string{"gzip", "gzip, br", "identity", "gzip;q=0", "br"} {
-				r, _ := http.NewRequestWithContext(t.Context(), "POST", srv.URL, strings.NewReader("x"))
-				r.Header.Set("Idempotency-Key", "K")
-				r.Header.Set("Accept-Encoding", accept)
-				resp, err := (&http.Client{Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true}}).Do(r)
-				if err != nil {
-					t.Fatal(err)
-				}
-				b, _ := io.ReadAll(resp.Body)
-				_ = resp.Body.Close()
-				coded := resp.Header.Get("Content-Encoding") == "gzip"
-				if coded {
-					zr, err := gzip.NewReader(bytes.NewReader(b))
-					if err != nil {
-						t.Fatalf("%s, %s: %v", order, accept, err)
-					}
-					b, _ = io.ReadAll(zr)
-				}
-				if string(b) != "hello" || coded && (accept == "identity" || accept == "br") {
-					t.Errorf("%s, %s: %q coded %v", order, accept, b, coded)
-				}
-				if cl := resp.Header.Get("Content-Length"); !coded && cl != "" && cl != "5" {
-					t.Errorf("%s, %s: length %s", order, accept, cl)
-				}
-			}
-			srv.Close()
-		}
 	})
 }
 

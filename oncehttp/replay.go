@@ -53,8 +53,8 @@ func (m *middleware) replay(w http.ResponseWriter, r *http.Request, d *onceward.
 		set(HeaderExpires, all[metaEnd:expiresEnd])
 	}
 	coding := find(lines, "Content-Encoding")
-	decode := !d.Result.Tombstone && coding != "" && !strings.EqualFold(coding, "identity") &&
-		!accepts(r.Header["Accept-Encoding"], coding)
+	accepted, said := r.Header["Accept-Encoding"]
+	decode := said && !d.Result.Tombstone && coding != "" && !strings.EqualFold(coding, "identity") && !accepts(accepted, coding)
 	kept := !d.Result.Tombstone
 	size := int64(len(body))
 	if decode {
@@ -156,8 +156,8 @@ func (m *middleware) decodedSize(coding string, body []byte) (size int64, ok boo
 	return size, err == nil && size <= limit
 }
 
-// accepts reports whether Accept-Encoding admits a coding (RFC 9110, 12.5.3). Without the header we answer as the first
-// time only for identity: a client that says nothing may not know the coding.
+// accepts reports whether Accept-Encoding admits a coding (RFC 9110, 12.5.3). A client without that header admits any and
+// is not asked: it gets the first bytes as they are.
 func accepts(lines []string, coding string) bool {
 	star := false
 	for _, line := range lines {
