@@ -32,7 +32,7 @@ func TestServerModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := server(t).Harness()
-			storetest.Model(t, &h, uint64(time.Now().UnixNano()), storetest.Rounds(10_000))
+			storetest.Model(t, &h, uint64(time.Now().UnixNano()), storetest.Rounds(2_000))
 		})
 	}
 }
