@@ -11,7 +11,9 @@ import (
 
 // Response headers of this package.
 const (
-	HeaderStatus   = "Idempotency-Status"  // executed, replayed, in_flight, mismatch, unknown, unrecorded, ignored, none, bypassed
+	// HeaderStatus is executed, replayed, in_flight, mismatch, unknown, unrecorded, bypassed, ignored (a method that is not
+	// guarded) or none: nothing is kept, because no key came or because the answer leaves it free.
+	HeaderStatus   = "Idempotency-Status"
 	HeaderReplayed = "Idempotent-Replayed" // true on a replay
 	HeaderExpires  = "Idempotency-Expires" // when the first answer is forgotten, as an HTTP date
 	HeaderOutcome  = "Onceward-Outcome"    // from the handler to us, stripped: done, final, not-done, unknown
@@ -28,7 +30,8 @@ type Problem struct {
 	RetryAfterMS int64          `json:"retry_after_ms,omitempty"`
 }
 
-// NewProblem describes err, which should be or wrap an *onceward.Error.
+// NewProblem describes a code. retryAfter is a hint, and detail says what was wrong with this request; both may be zero. A
+// code that has no status of its own (result_not_kept) needs one before it is written.
 func NewProblem(code onceward.Code, retryAfter time.Duration, detail string) Problem {
 	return Problem{
 		Type: "urn:onceward:problem:" + string(code), Title: code.Text(), Status: StatusOf(code), Detail: detail,

@@ -60,7 +60,7 @@ func (m *middleware) run(w http.ResponseWriter, r *http.Request, body []byte, a 
 		}
 		work.said[0] = word
 		h[HeaderStatus] = work.said[:1:1]
-		if word == "executed" && outcome != NotDone && !end.ExpiresAt.IsZero() {
+		if word == "executed" && !end.ExpiresAt.IsZero() {
 			work.said[1] = date(end.ExpiresAt)
 			h[HeaderExpires] = work.said[1:]
 		}
@@ -76,6 +76,8 @@ func (m *middleware) statusWord(a *onceward.Attempt, o Outcome) string {
 		return "bypassed"
 	case o == Unknown:
 		return "unknown"
+	case o == NotDone:
+		return "none"
 	}
 	return "executed"
 }
