@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goccy/go-yaml/ast"
+
 	"github.com/onceward/onceward/fingerprint"
 	"github.com/onceward/onceward/gateway"
 	"github.com/onceward/onceward/oncehttp"
@@ -20,6 +22,8 @@ func check(c *Config) error {
 	k := checker{at: c.at, names: map[string]int{DefaultOperation: -1}}
 	k.duration("$.lease", c.Lease, minLease)
 	k.duration("$.drain", c.Drain, 0)
+	k.duration("$.read_timeout", c.ReadTimeout, minOther)
+	k.single()
 	if c.Scope != "" && c.SingleTenant {
 		k.bad("$.single_tenant", "scope and single_tenant exclude each other: whose key is a key?")
 	}
@@ -73,6 +77,9 @@ func (k *checker) route(i int, r *Route) {
 	k.duration(at("lease"), r.Lease, minLease)
 	k.duration(at("timeout"), r.Timeout, minOther)
 	k.duration(at("wait"), r.Wait, 0)
+	if r.Key != nil && len(r.Key) == 0 {
+		k.bad(at("key"), "key is empty, so the default would hold: leave it out, or name where the key stands")
+	}
 	for n, text := range r.Key {
 		k.keySource(fmt.Sprintf("%s[%d]", at("key"), n), text)
 	}
@@ -86,19 +93,57 @@ func (k *checker) route(i int, r *Route) {
 			k.bad(at("on_status"), "%w", err)
 		}
 	}
+	k.statuses(at("on_status"))
 	k.word(at("on_duplicate"), r.OnDuplicate, "return_first", "reject")
 	k.word(at("on_store_down"), r.OnStoreDown, "closed", "open")
 	if r.OnStoreDown == "open" && !r.Repeatable {
 		k.bad(at("on_store_down"), "open runs requests unguarded, so the route needs repeatable: true")
 	}
-	k.notNegative(at("max_attempts"), int64(r.MaxAttempts))
-	k.notNegative(at("max_body"), r.MaxBody)
-	k.notNegative(at("max_result"), int64(r.MaxResult))
+	k.count(at("max_attempts"), int64(r.MaxAttempts))
+	k.count(at("max_body"), r.MaxBody)
+	k.count(at("max_result"), int64(r.MaxResult))
 }
 
-func (k *checker) notNegative(at string, n int64) {
+// count notes what is no whole number, which the decoder would have cut, or is negative.
+func (k *checker) count(at string, n int64) {
+	switch node := k.at.node(at).(type) {
+	case *ast.FloatNode, *ast.StringNode:
+		k.bad(at, "%s is not a whole number: write it like 1000", node.GetToken().Value)
+		return
+	}
 	if n < 0 {
 		k.bad(at, "%d is negative: leave it out for the default", n)
+	}
+}
+
+// statuses notes those of on_status that the decoder would have cut.
+func (k *checker) statuses(at string) {
+	var pairs []*ast.MappingValueNode
+	switch node := k.at.node(at).(type) {
+	case *ast.MappingNode:
+		pairs = node.Values
+	case *ast.MappingValueNode:
+		pairs = append(pairs, node)
+	}
+	for _, pair := range pairs {
+		if float, ok := pair.Key.(*ast.FloatNode); ok {
+			k.bad(at, "%s is not a whole number: write a status like 409", float.GetToken().Value)
+		}
+	}
+}
+
+// single notes a second document in the file, which the decoder would have left unread.
+func (k *checker) single() {
+	if k.at.file == nil {
+		return
+	}
+	for _, doc := range k.at.file.Docs[min(1, len(k.at.file.Docs)):] {
+		switch body := doc.Body.(type) {
+		case nil, *ast.CommentGroupNode, *ast.NullNode:
+		default:
+			k.problems = append(k.problems, fmt.Errorf("config %s: a second document begins here, and would not hold: make it one document, without ---", k.at.token(body)))
+			return
+		}
 	}
 }
 
@@ -124,6 +169,9 @@ func (k *checker) name(i int, r *Route) {
 // methods refuses a route under which no request would ever be guarded.
 func (k *checker) methods(r *Route, at func(string) string) {
 	method := matchMethod(r.Match)
+	if method != "" && !knownMethod(method) {
+		k.bad(at("match"), "%s is no HTTP method: write it like POST", method)
+	}
 	switch method {
 	case http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodConnect:
 		k.bad(at("match"), "%s requests do nothing that could be done twice: leave the route out, and they pass; or name the method that writes, such as POST", method)
@@ -132,6 +180,8 @@ func (k *checker) methods(r *Route, at func(string) string) {
 	for n, name := range r.Methods {
 		if name == "" || strings.ToUpper(name) != name {
 			k.bad(fmt.Sprintf("%s[%d]", at("methods"), n), "method %q: write it in capitals, such as POST", name)
+		} else if !knownMethod(name) {
+			k.bad(fmt.Sprintf("%s[%d]", at("methods"), n), "%s is no HTTP method: write it like POST", name)
 		}
 	}
 	if r.Methods != nil && len(r.Methods) == 0 {
@@ -142,12 +192,49 @@ func (k *checker) methods(r *Route, at func(string) string) {
 	}
 }
 
+// knownMethod reports whether a method is registered with IANA: an unknown one is a typing error, and its route would match
+// nothing.
+func knownMethod(name string) bool {
+	switch name {
+	case "ACL", "BASELINE-CONTROL", "BIND", "CHECKIN", "CHECKOUT", "CONNECT", "COPY", "DELETE", "GET", "HEAD", "LABEL", "LINK", "LOCK",
+		"MERGE", "MKACTIVITY", "MKCALENDAR", "MKCOL", "MKREDIRECTREF", "MKWORKSPACE", "MOVE", "OPTIONS", "ORDERPATCH", "PATCH", "POST",
+		"PROPFIND", "PROPPATCH", "PUT", "QUERY", "REBIND", "REPORT", "SEARCH", "TRACE", "UNBIND", "UNCHECKOUT", "UNLINK", "UNLOCK",
+		"UPDATE", "UPDATEREDIRECTREF", "VERSION-CONTROL", "PURGE": // the last is of caches, and as good as registered
+		return true
+	}
+	return false
+}
+
 func (k *checker) keySource(at, text string) {
 	if _, err := oncehttp.ParseKeySource(text); err != nil {
 		k.bad(at, "%w", err)
 		return
 	}
+	k.named(at, text)
 	k.pointer(at, text)
+}
+
+// named notes a name that no request can have, or that is a typing error.
+func (k *checker) named(at, text string) {
+	kind, name, _ := strings.Cut(text, ":")
+	switch {
+	case kind == "header" && !IsHeaderName(name):
+		k.bad(at, "%q: %q is no name of a header: write it like header:Idempotency-Key, without blanks", text, name)
+	case kind != "header" && strings.TrimSpace(name) != name:
+		k.bad(at, "%q: a blank stands around %q: write it like %s:name", text, name, kind)
+	}
+}
+
+// IsHeaderName reports whether an HTTP header can have this name: it is a token of RFC 9110.
+func IsHeaderName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
+			return false
+		}
+	}
+	return name != ""
 }
 
 func (k *checker) leaveOut(at, text string) {
@@ -155,6 +242,7 @@ func (k *checker) leaveOut(at, text string) {
 		k.bad(at, "leave_out %q: use json:/POINTER, form:NAME or query:NAME; headers never count", text)
 		return
 	}
+	k.named(at, text)
 	k.pointer(at, text)
 }
 

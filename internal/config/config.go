@@ -31,6 +31,7 @@ type Config struct {
 	RequireKey   bool     `yaml:"require_key"`
 	Lease        Duration `yaml:"lease"`
 	Drain        Duration `yaml:"drain"`
+	ReadTimeout  Duration `yaml:"read_timeout"`
 	Routes       []Route  `yaml:"routes"`
 
 	at place
@@ -113,13 +114,35 @@ type place struct {
 }
 
 func (p place) of(path string) string {
-	if at, err := yaml.PathString(path); err == nil && p.file != nil {
-		if node, err := at.FilterFile(p.file); err == nil && node != nil {
-			pos := node.GetToken().Position
-			return fmt.Sprintf("%s:%d:%d", p.path, pos.Line, pos.Column)
-		}
+	if node := p.node(path); node != nil {
+		return p.token(node)
 	}
 	return p.path
+}
+
+// token returns where a node stands; a mapping's own token is a colon in it.
+func (p place) token(node ast.Node) string {
+	if in, ok := node.(*ast.MappingNode); ok && len(in.Values) > 0 {
+		node = in.Values[0]
+	}
+	if in, ok := node.(*ast.MappingValueNode); ok {
+		node = in.Key
+	}
+	pos := node.GetToken().Position
+	return fmt.Sprintf("%s:%d:%d", p.path, pos.Line, pos.Column)
+}
+
+// node returns what stands at a YAML path, or nil.
+func (p place) node(path string) ast.Node {
+	at, err := yaml.PathString(path)
+	if err != nil || p.file == nil {
+		return nil
+	}
+	node, err := at.FilterFile(p.file)
+	if err != nil {
+		return nil
+	}
+	return node
 }
 
 // operation turns the policies into the root's. Words that do not exist, which check refuses, are the defaults.
@@ -182,12 +205,19 @@ func (r *Route) Define(g *onceward.Guard, base onceward.Operation, opts oncehttp
 	if r.RequireKey != nil {
 		opts.RequireKey = *r.RequireKey
 	}
+	route := gateway.Route{Match: r.Match, Op: op, HTTP: &opts}
+	if len(r.Key) > 0 {
+		route.KeyHeaders = []string{}
+	}
 	for _, text := range r.Key {
 		source, err := oncehttp.ParseKeySource(text)
 		if err != nil {
 			return gateway.Route{}, err
 		}
 		opts.Keys = append(opts.Keys, source)
+		if name, ok := strings.CutPrefix(text, "header:"); ok {
+			route.KeyHeaders = append(route.KeyHeaders, name)
+		}
 	}
 	opts.OnStatus = map[int]oncehttp.Outcome{}
 	for status, word := range r.OnStatus {
@@ -195,5 +225,5 @@ func (r *Route) Define(g *onceward.Guard, base onceward.Operation, opts oncehttp
 			return gateway.Route{}, err
 		}
 	}
-	return gateway.Route{Match: r.Match, Op: op, HTTP: &opts}, nil
+	return route, nil
 }

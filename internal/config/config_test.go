@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -115,6 +116,47 @@ func TestEmptyFile(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		} else if text != "" && text[0] == 'u' && (c.AdminListen == nil || *c.AdminListen != "") {
 			t.Errorf("%q: an empty admin_listen was not seen", text)
+		}
+	}
+}
+
+// TestTypingErrors: what a slip of the hand leaves in a file is an error at its place, and not something else that works.
+func TestTypingErrors(t *testing.T) {
+	t.Parallel()
+	const route = "routes:\n  - match: /a\n    operation: a\n    "
+	for _, c := range []struct{ text, want string }{
+		{route + "key: [\"header: X\"]\n", `:4:11: "header: X": " X" is no name of a header`},
+		{route + "key: [\"header:X Y\"]\n", `:4:11: "header:X Y": "X Y" is no name`},
+		{route + "key: [\"header:X:\"]\n", "is no name"},
+		{route + "key: [\"query: x\"]\n", `:4:11: "query: x": a blank`},
+		{route + "key: [\"form:x \"]\n", "a blank"},
+		{route + "key: []\n", ":4:10: key is empty"},
+		{route + "leave_out: [\"query: x\"]\n", `:4:17: "query: x": a blank`},
+		{route + "max_body: 1.5\n", ":4:15: 1.5 is not a whole number"},
+		{route + "max_result: 1e6\n", ":4:17: 1e6 is not a whole number"},
+		{route + "max_attempts: \"5\"\n", ":4:19: 5 is not a whole number"},
+		{route + "on_status: {200.5: done}\n", "200.5 is not a whole number"},
+		{route + "on_status:\n      200.5: done\n", "200.5 is not a whole number"},
+		{route + "methods: [PSOT]\n", ":4:15: PSOT is no HTTP method"},
+		{"routes:\n  - match: \"PSOT /a\"\n    operation: a\n", ":2:12: PSOT is no HTTP method"},
+		{"routes:\n  - match: \"post /a\"\n    operation: a\n", ":2:12: post is no HTTP method"},
+		{"lease: 1s\n---\ndrain: 2s\n", ":3:1: a second document begins here"},
+		{"lease: 1s\n...\ndrain: 2s\n", ":3:1: a second document begins here"},
+		{"read_timeout: 0s\n", ":1:15: 0s is too short"},
+		{"lease: 30\n", `:1:8: "30" is not a duration`},
+		{route + "repeatable: yes\n", "bool"},
+		{"drain: 1s\ndrain: 2s\n", "already defined"},
+	} {
+		if _, err := load(t, c.text); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v", c.text, err)
+		}
+	}
+	for _, text := range []string{
+		"---\nlease: 1s\n", "lease: 1s\n---\n", "lease: 1s\n---\n# nothing\n",
+		route + "key: [header:X-Pay_Id.2, \"query:a b\", json:/a b]\n    max_body: 0\n    on_status: {409: done, 500: final}\n",
+	} {
+		if _, err := load(t, text); err != nil {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
