@@ -6,13 +6,17 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql"
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/onceward/onceward/dialect"
@@ -108,7 +112,13 @@ func newServer(t testing.TB, s *Server) *Server {
 		t.Fatalf("%s is not there for tests: %v\nscripts/services starts what is missing; %s and %s say where servers are", s.Dialect, err, postgresVar, mysqlVar)
 	}
 	t.Cleanup(func() {
-		if _, err := s.Admin.ExecContext(context.Background(), drop); err != nil {
+		_, err := s.Admin.ExecContext(context.Background(), drop)
+		for range 4 {
+			if err != nil { // connections from before a restart
+				_, err = s.Admin.ExecContext(context.Background(), drop)
+			}
+		}
+		if err != nil {
 			t.Errorf("%v", err)
 		}
 	})
@@ -120,6 +130,31 @@ func schemaName() string {
 	var bits [6]byte
 	_, _ = rand.Read(bits[:])
 	return "test_" + hex.EncodeToString(bits[:])
+}
+
+// Through returns the same schema of the same server behind a proxy. Admin goes around it.
+func (s *Server) Through(t testing.TB) (*Proxy, *Server) {
+	t.Helper()
+	to := &Server{Dialect: s.Dialect, Driver: s.Driver, Schema: s.Schema, Admin: s.Admin}
+	if s.Dialect == dialect.PostgreSQL {
+		c, err := pgx.ParseConfig(s.DSN)
+		u, urlErr := url.Parse(s.DSN)
+		if err != nil || urlErr != nil {
+			t.Fatalf("%v %v", err, urlErr)
+		}
+		p := NewProxy(t, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))))
+		u.Host = p.Addr
+		to.DSN = u.String()
+		return p, to
+	}
+	c, err := mysql.ParseDSN(s.DSN)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	p := NewProxy(t, c.Addr)
+	c.Addr = p.Addr
+	to.DSN = c.FormatDSN()
+	return p, to
 }
 
 // Open returns a handle with at most so many connections, closed with the test.
