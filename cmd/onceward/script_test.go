@@ -4,25 +4,33 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/internal/teststore"
 	"github.com/onceward/onceward/key"
 	"github.com/onceward/onceward/store/sqlstore"
 )
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	postgres, mysql := teststore.Postgres(t, ""), teststore.MySQL(t, "")
+	mysqlURL := mysqlURL(t, mysql.DSN, mysql.Schema)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
+			env.Setenv("POSTGRES", postgres.DSN)
+			env.Setenv("SCHEMA", postgres.Schema)
+			env.Setenv("MYSQL", mysqlURL)
 			env.Setenv("ORDER2", driver.Identify(driver.Scope{}, "pay", "order-2").String())
 			return errors.Join(
 				fillStore(filepath.Join(env.WorkDir, "o.db"), func(context.Context, *onceward.Guard) error { return nil }),
@@ -31,6 +39,17 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": exitStatus},
 	})
+}
+
+// mysqlURL is the store URL of a DSN with another database.
+func mysqlURL(t *testing.T, dsn, database string) string {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := url.URL{Scheme: "mysql", User: url.UserPassword(cfg.User, cfg.Passwd), Host: cfg.Addr, Path: "/" + database}
+	return u.String()
 }
 
 // exitStatus runs a program, which has to end with that status.

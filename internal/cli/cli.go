@@ -22,6 +22,7 @@ const (
 	exitFailure  = 1
 	exitUsage    = 2
 	exitNotFound = 3
+	exitFindings = 7
 	exitTimeout  = 8
 )
 
@@ -113,7 +114,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage("%w (see %s --help)", err, cmd.CommandPath())
 	})
-	root.AddCommand(newServe(), newRecords(), newDemo(), newVersion())
+	root.AddCommand(newServe(), newRecords(), newMigrate(), newDoctor(), newDemo(), newVersion())
 	return root
 }
 

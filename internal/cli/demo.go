@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -18,7 +17,8 @@ import (
 
 func newDemo() *cobra.Command {
 	var o demo.Options
-	var storeURL, output string
+	var f storeFlags
+	var output string
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Live through the accident that Onceward is for, without it and with it",
@@ -31,17 +31,19 @@ func newDemo() *cobra.Command {
 			if err := o.Check(); err != nil {
 				return &exitError{exitUsage, err}
 			}
-			if storeURL == "" {
+			kept := f.url != ""
+			if !kept {
 				dir, err := os.MkdirTemp("", "onceward-demo-")
 				if err != nil {
 					return err
 				}
 				defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-				storeURL, o.StoreName = "sqlite:"+filepath.Join(dir, "demo.db"), "SQLite in a temporary file"
-			} else {
-				o.StoreName = storeURL
+				f.url, o.StoreName = "sqlite:"+filepath.Join(dir, "demo.db"), "SQLite in a temporary file"
 			}
-			s, err := openStore(cmd.Context(), storeURL, true)
+			if o.StoreName, err = f.prepare(cmd.Context(), o.StoreName); err != nil {
+				return err
+			}
+			s, err := f.open(cmd.Context(), true)
 			if err != nil {
 				return err
 			}
@@ -59,17 +61,17 @@ func newDemo() *cobra.Command {
 			} else {
 				err = rep.Table(cmd.OutOrStdout())
 			}
-			if path, ok := strings.CutPrefix(storeURL, "sqlite:"); ok && o.StoreName == storeURL {
-				fmt.Fprintf(cmd.ErrOrStderr(), "V3's records are left in %s: onceward records list --store %s\n", path, storeURL)
+			if kept && f.url != "memory:" {
+				fmt.Fprintf(cmd.ErrOrStderr(), "V3's records are left in the store: onceward records list --store %s\n", shellQuoted(o.StoreName))
 			}
 			return errors.Join(err, rep.OK())
 		},
 	}
-	f := cmd.Flags()
-	f.IntVar(&o.Users, "users", 3700, "how many users")
-	f.Float64Var(&o.Speed, "speed", 100, "how much faster time runs than in the story")
-	f.StringVar(&storeURL, "store", "", storeHelp+"; empty: SQLite in a temporary file")
-	f.StringVarP(&output, "output", "o", "table", "table or json")
+	flags := cmd.Flags()
+	flags.IntVar(&o.Users, "users", 3700, "how many users")
+	flags.Float64Var(&o.Speed, "speed", 100, "how much faster time runs than in the story")
+	f.add(flags, "", "; empty: SQLite in a temporary file")
+	flags.StringVarP(&output, "output", "o", "table", "table or json")
 	return cmd
 }
 

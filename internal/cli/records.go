@@ -14,7 +14,7 @@ import (
 
 // recordFlags name a store and the form of what is printed.
 type recordFlags struct {
-	store  string
+	store  storeFlags
 	output string
 }
 
@@ -27,7 +27,7 @@ func newRecords() *cobra.Command {
 	}
 	var f recordFlags
 	p := cmd.PersistentFlags()
-	p.StringVar(&f.store, "store", "sqlite:onceward.db", storeHelp)
+	f.store.add(p, "sqlite:onceward.db", "")
 	p.StringVarP(&f.output, "output", "o", "table", "table, json or ndjson")
 	cmd.AddCommand(newRecordsList(&f), newRecordsShow(&f), newRecordsResolve(&f))
 	return cmd
@@ -39,7 +39,7 @@ func (f *recordFlags) open(cmd *cobra.Command) (*store, error) {
 	default:
 		return nil, usage("-o %q: use table, json or ndjson", f.output)
 	}
-	return openStore(cmd.Context(), f.store, false)
+	return f.store.open(cmd.Context(), false)
 }
 
 func newRecordsList(f *recordFlags) *cobra.Command {

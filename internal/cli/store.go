@@ -2,20 +2,16 @@ package cli
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"fmt"
-	"io"
-	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
+	"time"
 
-	_ "github.com/ncruces/go-sqlite3/driver" // the driver behind sqlite: URLs
+	"github.com/spf13/pflag"
 
+	"github.com/onceward/onceward/dialect"
+	"github.com/onceward/onceward/internal/migrate"
+	"github.com/onceward/onceward/internal/storeurl"
 	"github.com/onceward/onceward/janitor"
-	"github.com/onceward/onceward/store/memstore"
-	"github.com/onceward/onceward/store/sqlstore"
 )
 
 // store is an open store and how to close it.
@@ -24,96 +20,110 @@ type store struct {
 	close func() error
 }
 
-const storeHelp = "store URL: sqlite:PATH or memory:"
+// storeFlags name a store and its tables.
+type storeFlags struct {
+	url    string
+	schema string
+	prefix string
+}
 
-// openStore opens a store URL. create allows a missing file to be made.
-func openStore(ctx context.Context, text string, create bool) (*store, error) {
-	scheme, path, err := parseStore(text)
+func (f *storeFlags) add(flags *pflag.FlagSet, url, more string) {
+	flags.StringVar(&f.url, "store", url, storeurl.Help+more)
+	flags.StringVar(&f.schema, "schema", "", "where the tables are: a schema of PostgreSQL, a database of MySQL (default where the URL leads)")
+	flags.StringVar(&f.prefix, "table-prefix", "onceward_", "how the names of the tables begin")
+}
+
+// parse checks the URL without touching what it names.
+func (f *storeFlags) parse() (*storeurl.URL, error) {
+	u, err := storeurl.Parse(f.url)
+	return u, told(err)
+}
+
+// open opens the store. create allows a missing file to be made.
+func (f *storeFlags) open(ctx context.Context, create bool) (*store, error) {
+	u, err := f.parse()
 	if err != nil {
 		return nil, err
 	}
-	if scheme == "memory" {
-		return &store{memstore.New(nil), func() error { return nil }}, nil
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	s, err := u.Open(ctx, storeurl.Options{Create: create, Schema: f.schema, TablePrefix: f.prefix})
+	if err != nil {
+		return nil, told(err)
 	}
-	return openSQLite(ctx, path, create)
+	return &store{s.Store, s.Close}, nil
+}
+
+// prepare makes missing tables on a server, where nobody else may, and returns the store's name, without a password.
+func (f *storeFlags) prepare(ctx context.Context, name string) (string, error) {
+	u, err := f.parse()
+	if err != nil {
+		return "", err
+	}
+	if name == "" {
+		name = u.String()
+	}
+	if u.On == 0 || u.On == dialect.SQLite {
+		return name, nil
+	}
+	_, t, closeDB, err := f.target(true)
+	if err != nil {
+		return "", err
+	}
+	_, err = migrate.Up(ctx, t)
+	return name, errors.Join(err, closeDB())
+}
+
+// target is the store's database as migrations and the doctor see it, and how to close it.
+func (f *storeFlags) target(create bool) (*storeurl.URL, migrate.Target, func() error, error) {
+	u, err := f.parse()
+	if err != nil {
+		return nil, migrate.Target{}, nil, err
+	}
+	if u.On == 0 {
+		return nil, migrate.Target{}, nil, usage("store %s has no tables", u)
+	}
+	db, err := u.Database(create)
+	if err != nil {
+		return nil, migrate.Target{}, nil, told(err)
+	}
+	return u, migrate.Target{DB: db, Dialect: u.On, Schema: f.schema, Prefix: f.prefix}, db.Close, nil
+}
+
+// connectTimeout is how long a command waits for a database that does not answer.
+const connectTimeout = 10 * time.Second
+
+// told gives an error of a store URL its exit status.
+func told(err error) error {
+	switch {
+	case errors.Is(err, storeurl.ErrUsage):
+		return &exitError{exitUsage, err}
+	case errors.Is(err, storeurl.ErrNotFound):
+		return &exitError{exitNotFound, err}
+	}
+	return err
+}
+
+const storeHelp = storeurl.Help
+
+// openStore opens a store URL whose tables have their usual names.
+func openStore(ctx context.Context, text string, create bool) (*store, error) {
+	return (&storeFlags{url: text}).open(ctx, create)
 }
 
 // parseStore checks a store URL without touching what it names.
 func parseStore(text string) (scheme, path string, err error) {
-	scheme, path, ok := strings.Cut(text, ":")
-	path = strings.TrimPrefix(path, "//")
-	switch {
-	case !ok:
-		err = usage("store %q has no scheme: known are sqlite:PATH and memory:", text)
-	case scheme == "memory" && path != "":
-		err = usage("store memory: takes nothing behind the colon")
-	case scheme == "sqlite" && strings.ContainsAny(path, "?#"):
-		err = usage("store %q: sqlite: takes a path and no options; how the file is opened is settled", text)
-	case scheme == "sqlite" && (path == "" || path == ":memory:"):
-		err = usage("store sqlite: needs a file, such as sqlite:onceward.db; for memory use memory:")
-	case scheme != "memory" && scheme != "sqlite":
-		err = usage("store scheme %q is not known: known are sqlite:PATH and memory:", scheme)
+	u, err := (&storeFlags{url: text}).parse()
+	if err != nil {
+		return "", "", err
 	}
-	return scheme, path, err
+	return u.Scheme, u.Path, nil
 }
 
-func openSQLite(ctx context.Context, path string, create bool) (*store, error) {
-	if dir := filepath.Dir(path); dir != "." {
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return nil, fmt.Errorf("the store's folder %s is not there: make it, or name another path", dir)
-		}
+// shellQuoted is text as a shell takes it for one word.
+func shellQuoted(text string) string {
+	if strings.ContainsAny(text, " \t\n'\"\\$&;|<>()*?`#!{}[]~") {
+		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 	}
-	if create {
-		// Keys and answers are for the owner alone; modeof below gives SQLite's log the mode of this file.
-		if f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil { //nolint:gosec // the person names the file
-			err = f.Close()
-			if err != nil {
-				return nil, err
-			}
-		}
-	}
-	if err := checkFile(path); err != nil {
-		return nil, err
-	}
-	escaped := (&url.URL{Path: path}).EscapedPath()
-	dsn := "file:" + escaped + "?modeof=" + strings.ReplaceAll(url.QueryEscape(path), "+", "%20") +
-		"&_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_txlock=immediate"
-	db, err := sql.Open("sqlite3", dsn)
-	if err != nil {
-		return nil, fmt.Errorf("store %s: %w", path, err)
-	}
-	db.SetMaxOpenConns(8)
-	db.SetMaxIdleConns(8)
-	s, err := sqlstore.Open(ctx, db, nil)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("store %s: %w", path, err), db.Close())
-	}
-	if info, err := os.Stat(path); err == nil {
-		_ = os.Chmod(path+"-shm", info.Mode().Perm()) // an index without content, which modeof does not reach; another's stays as it is
-	}
-	return &store{s, func() error { return errors.Join(s.Close(), db.Close()) }}, nil
-}
-
-// checkFile looks at what is there before SQLite does, whose words are for programmers. An empty file is a new store.
-func checkFile(path string) error {
-	f, err := os.Open(path) //nolint:gosec // the person names the file
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return &exitError{exitNotFound, fmt.Errorf("there is no store at %s", path)}
-	case err != nil:
-		return fmt.Errorf("store: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	const magic = "SQLite format 3\x00"
-	head := make([]byte, len(magic))
-	n, err := io.ReadFull(f, head)
-	switch {
-	case n == 0 && errors.Is(err, io.EOF):
-		return nil
-	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("store: %w", err)
-	case string(head[:n]) != magic:
-		return fmt.Errorf("%s is not a SQLite database: name another file", path)
-	}
-	return nil
+	return text
 }

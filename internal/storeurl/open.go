@@ -48,7 +48,17 @@ func (u *URL) Open(ctx context.Context, o Options) (*Store, error) {
 	if u.Scheme == "memory" {
 		return &Store{Store: memstore.New(nil)}, nil
 	}
-	db, err := u.open(o)
+	connections := o.Connections
+	if connections == 0 {
+		connections = 16
+	}
+	var db *sql.DB
+	var err error
+	if u.On == dialect.SQLite {
+		db, err = u.openFile(o.Create)
+	} else {
+		db, err = u.Handle(connections + 3)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -64,17 +74,6 @@ func (u *URL) Open(ctx context.Context, o Options) (*Store, error) {
 	return &Store{Store: s, DB: db, close: []func() error{s.Close, db.Close}}, nil
 }
 
-// open returns a handle of the store's own.
-func (u *URL) open(o Options) (*sql.DB, error) {
-	if u.On == dialect.SQLite {
-		return u.openFile(o.Create)
-	}
-	connections := o.Connections
-	if connections == 0 {
-		connections = 16
-	}
-	return u.Handle(connections + 3)
-}
 
 func (u *URL) openFile(create bool) (*sql.DB, error) {
 	if dir := filepath.Dir(u.Path); dir != "." {
@@ -127,4 +126,13 @@ func checkFile(path string) error {
 		return fmt.Errorf("%s is not a SQLite database: name another file", path)
 	}
 	return nil
+}
+
+// Database returns a handle on a SQL store without opening the store: its tables may be missing or of another version.
+// create allows a missing SQLite file to be made.
+func (u *URL) Database(create bool) (*sql.DB, error) {
+	if u.On == dialect.SQLite {
+		return u.openFile(create)
+	}
+	return u.Handle(4)
 }
