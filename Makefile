@@ -10,8 +10,8 @@ help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Replay the accident and its cure; ARGS="--users 500 -o json" is passed on
-	@$(GO) run ./cmd/onceward demo $(ARGS)
+demo: ## Replay the accident and its cure; STORE=postgres://… for another store, ARGS="--users 500 -o json" is passed on
+	@$(GO) run ./cmd/onceward demo $(if $(STORE),--store '$(STORE)') $(ARGS)
 
 .PHONY: test
 test: ## Format check, vet, all tests (with -race where it works), each benchmark once; PKGS=./key/ for less
@@ -28,6 +28,10 @@ test/long: ## The same tests with the long counts (10^5 random operations on eac
 .PHONY: bench
 bench: ## Side by side with the hand-written minimum on the same store, ratios as x; BENCH=regexp, BENCHTIME=2s, COUNT=3
 	@$(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -benchtime $(or $(BENCHTIME),2s) -timeout 60m -count $(or $(COUNT),1) . ./store/memstore ./store/sqlstore ./oncehttp ./gateway
+
+.PHONY: bench/sql
+bench/sql: ## PostgreSQL and MariaDB beside the hand-written minimum; LONG=1 for tables of a million rows too
+	@eval "$$(scripts/services)"; cd bench && ONCEWARD_LONG=$(LONG) $(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime $(or $(BENCHTIME),6000x) -timeout 120m -count $(or $(COUNT),1) .
 
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME=30s each; FUZZ=regexp for some
