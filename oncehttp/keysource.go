@@ -1,14 +1,10 @@
 package oncehttp
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/onceward/onceward/key"
@@ -20,7 +16,7 @@ type KeySource struct {
 	name     string // as in the configuration: header:NAME
 	needBody bool
 	leaveOut func(f *fingerprintRules)
-	find     func(r *http.Request, body []byte) []string
+	find     func(r *http.Request, body []byte) ([]string, error)
 	raw      bool // the text is the key as it is, not a header's value
 }
 
@@ -32,24 +28,25 @@ func DefaultKeySources() []KeySource {
 // FromHeader takes the key from a header.
 func FromHeader(name string) KeySource {
 	canonical := http.CanonicalHeaderKey(name)
-	return KeySource{name: "header:" + name, find: func(r *http.Request, _ []byte) []string { return r.Header[canonical] }}
+	return KeySource{name: "header:" + name, find: func(r *http.Request, _ []byte) ([]string, error) { return r.Header[canonical], nil }}
 }
 
 // FromQuery takes the key from a parameter of the query, which then does not count for the fingerprint.
 func FromQuery(name string) KeySource {
 	return KeySource{
 		name: "query:" + name, raw: true,
-		find:     func(r *http.Request, _ []byte) []string { return r.URL.Query()[name] },
+		find:     func(r *http.Request, _ []byte) ([]string, error) { return r.URL.Query()[name], nil },
 		leaveOut: func(f *fingerprintRules) { f.query = append(f.query, name) },
 	}
 }
 
 // FromJSON takes the key from a string or integer of a JSON body, named by an RFC 6901 pointer; that value then does
-// not count for the fingerprint. Null, empty, missing and values of other types are no key.
+// not count for the fingerprint. Null, empty, missing and values of other types are no key; a name that stands twice on the
+// way is a key that is not valid.
 func FromJSON(pointer string) KeySource {
 	return KeySource{
 		name: "json:" + pointer, raw: true, needBody: true,
-		find:     func(_ *http.Request, body []byte) []string { return jsonText(body, pointer) },
+		find:     func(_ *http.Request, body []byte) ([]string, error) { return jsonText(body, pointer) },
 		leaveOut: func(f *fingerprintRules) { f.json = append(f.json, pointer) },
 	}
 }
@@ -58,15 +55,11 @@ func FromJSON(pointer string) KeySource {
 func FromForm(name string) KeySource {
 	return KeySource{
 		name: "form:" + name, raw: true, needBody: true,
-		find: func(r *http.Request, body []byte) []string {
+		find: func(r *http.Request, body []byte) ([]string, error) {
 			if mediaType(r) != "application/x-www-form-urlencoded" {
-				return nil
+				return nil, nil
 			}
-			values, err := url.ParseQuery(string(body))
-			if err != nil {
-				return nil
-			}
-			return values[name]
+			return formText(body, name), nil
 		},
 		leaveOut: func(f *fingerprintRules) { f.form = append(f.form, name) },
 	}
@@ -93,13 +86,13 @@ func findKey(sources []KeySource, r *http.Request, body []byte) (key.Key, error)
 	var found key.Key
 	for i := range sources {
 		s := &sources[i]
-		values := s.find(r, body)
-		if len(values) == 0 {
+		values, err := s.find(r, body)
+		if err == nil && len(values) == 0 {
 			continue
 		}
 		var k key.Key
-		var err error
 		switch {
+		case err != nil:
 		case !s.raw:
 			k, err = key.ParseHeader(values)
 		case len(values) > 1:
@@ -119,40 +112,6 @@ func findKey(sources []KeySource, r *http.Request, body []byte) (key.Key, error)
 		}
 	}
 	return found, nil
-}
-
-// jsonText returns the string or integer that the pointer leads to.
-func jsonText(body []byte, pointer string) []string {
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber()
-	var v any
-	if dec.Decode(&v) != nil || dec.More() {
-		return nil
-	}
-	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
-		switch in := v.(type) {
-		case map[string]any:
-			v = in[token]
-		case []any:
-			i, err := strconv.Atoi(token)
-			if err != nil || i < 0 || i >= len(in) || strconv.Itoa(i) != token {
-				return nil
-			}
-			v = in[i]
-		default:
-			return nil
-		}
-	}
-	switch v := v.(type) {
-	case string:
-		return []string{v}
-	case json.Number:
-		if !strings.ContainsAny(v.String(), ".eE") {
-			return []string{v.String()}
-		}
-	}
-	return nil
 }
 
 func mediaType(r *http.Request) string {

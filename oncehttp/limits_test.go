@@ -66,6 +66,7 @@ func TestCaseB038KeyInAnArray(t *testing.T) {
 	for body, want := range map[string]int{
 		`{"events":[{"id":"a"}]}`: 201, `{"events":[{"id":7}]}`: 201, `{"events":[]}`: 400, `{"events":{"0":{"id":"b"}}}`: 201,
 		`{"events":[{"id":1.5}]}`: 400, `{"events":[{"id":"a"}]} {}`: 400,
+		`{"events":[{"id":"a","id":"a"}]}`: 400,
 	} {
 		if a := s.do(t, "POST", "/x", "", body, "Content-Type", "application/json"); a.status != want {
 			t.Errorf("%s: %d, want %d", body, a.status, want)
