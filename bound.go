@@ -30,6 +30,18 @@ func (g *Guard) TxStore() (driver.TxStore, bool) {
 	return s, ok
 }
 
+// Once runs check for key until it has gone well for it. It is for packages that bring transactions, to look at a database once.
+func (g *Guard) Once(key any, check func() error) error {
+	if _, ok := g.checked.Load(key); ok {
+		return nil
+	}
+	err := check()
+	if err == nil {
+		g.checked.Store(key, struct{}{})
+	}
+	return err
+}
+
 // insideTx asks a context whose transaction it is inside of.
 type insideTx struct{}
 

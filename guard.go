@@ -25,6 +25,7 @@ type core struct {
 	pending pending // results to be written
 	returns pending // claims to be given back; apart, so that a courtesy never takes a result's place
 	waiters waiters
+	checked sync.Map // what Once has seen to go well
 
 	mu     sync.Mutex
 	ops    map[string]*Op

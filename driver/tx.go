@@ -28,4 +28,6 @@ type TxStore interface {
 	// database's own setting, and then fails with ErrLocked; it fails with ErrConflict when the transaction has to be
 	// rolled back and begun anew. After both, and after any error that Store does not name, tx is good for a rollback only.
 	Bind(tx Tx, lockWait time.Duration) Store
+	// Check returns ErrOtherDatabase unless tx is of the store's own database. It is one statement in tx.
+	Check(ctx context.Context, tx Tx) error
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+	"weak"
 
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/driver"
@@ -56,7 +57,10 @@ func once[T any](ctx context.Context, op *onceward.Op, store driver.TxStore, db 
 	// The transaction outlives the caller, and ends with the attempt.
 	life, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Timeout)
 	defer cancel()
-	t := &transaction{db: db, store: store, wait: policy.LockWait, life: life}
+	t := &transaction{db: db, store: store, wait: policy.LockWait, life: life, once: func(check func() error) error { return check() }}
+	if handle, ok := db.(*sql.DB); ok { // always of the same database
+		t.once = func(check func() error) error { return op.Guard().Once(weak.Make(handle), check) }
+	}
 	defer t.rollback() // of a duplicate's claim; a panic's and a Goexit's too
 	return onceward.DoOn(ctx, op.Guard().On(onceward.Bound{Begin: t.begin, Commits: true}), op, call,
 		func(ctx context.Context) (T, error) { return fn(ctx, t.tx) })
@@ -69,11 +73,15 @@ type transaction struct {
 	wait  time.Duration
 	life  context.Context //nolint:containedctx // of the transactions, which begin later
 	tx    *sql.Tx
+	once  func(check func() error) error // runs a check of the database, once where that is enough
 }
 
 // begin opens a transaction in place of the one before, and returns the store bound to it.
 func (t *transaction) begin(ctx context.Context) (driver.Store, error) {
 	t.rollback()
+	if err := t.once(func() error { return t.check(ctx) }); err != nil {
+		return nil, err
+	}
 	life, cancel := context.WithCancel(t.life) //nolint:govet // it ends with its parent, when the call does
 	stop := context.AfterFunc(ctx, cancel)     // ctx bounds the wait for a connection
 	tx, err := t.db.BeginTx(life, nil)
@@ -87,6 +95,16 @@ func (t *transaction) begin(ctx context.Context) (driver.Store, error) {
 	}
 	t.tx = tx
 	return &ending{t.store.Bind(exec(tx), t.wait), t}, nil
+}
+
+// check makes sure that db is the store's database, in a transaction of its own: a read in the work's would take its snapshot
+// before the claim has waited.
+func (t *transaction) check(ctx context.Context) error {
+	tx, err := t.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("onceward: oncesql can't begin a transaction: %w", err)
+	}
+	return errors.Join(t.store.Check(ctx, exec(tx)), tx.Rollback())
 }
 
 // rollback ends the transaction that is open, if there is one.

@@ -27,7 +27,7 @@ func Join[T any](ctx context.Context, op *onceward.Op, exec Executor, call oncew
 	if exec == nil || fn == nil {
 		return zero, errors.New("onceward: oncesql.Join needs a transaction and a function")
 	}
-	j := &joined{Store: store.Bind(tx{exec}, 0), exec: exec}
+	j := &joined{Store: store.Bind(tx{exec}, 0), exec: exec, check: func(ctx context.Context) error { return store.Check(ctx, tx{exec}) }}
 	return onceward.DoOn(ctx, op.Guard().On(onceward.Bound{Begin: j.begin}), op, call, fn)
 }
 
@@ -36,9 +36,10 @@ type joined struct {
 	driver.Store
 	exec      Executor
 	savepoint string
+	check     func(context.Context) error
 }
 
-func (j *joined) begin(context.Context) (driver.Store, error) { return j, nil }
+func (j *joined) begin(ctx context.Context) (driver.Store, error) { return j, j.check(ctx) }
 
 // Claim implements driver.Store.
 func (j *joined) Claim(ctx context.Context, c driver.Claim) (driver.Claimed, error) {

@@ -74,7 +74,6 @@ func (u *URL) Open(ctx context.Context, o Options) (*Store, error) {
 	return &Store{Store: s, DB: db, close: []func() error{s.Close, db.Close}}, nil
 }
 
-
 func (u *URL) openFile(create bool) (*sql.DB, error) {
 	if dir := filepath.Dir(u.Path); dir != "." {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {

@@ -14,7 +14,7 @@ import (
 
 // Bind implements driver.TxStore.
 func (s *Store) Bind(tx driver.Tx, lockWait time.Duration) driver.Store {
-	b := &Store{db: s.db, dialect: s.dialect, id: s.id, idText: s.idText, mariadb: s.mariadb, sql: s.sql, reading: "read", bound: true}
+	b := &Store{db: s.db, dialect: s.dialect, id: s.id, mariadb: s.mariadb, floor: s.floor, sql: s.sql, reading: "read", bound: true}
 	if s.dialect != dialect.SQLite {
 		b.reading = "read_locked" // the winner is read under a lock: a snapshot may be older than it
 	}
@@ -26,6 +26,20 @@ func (s *Store) Bind(tx driver.Tx, lockWait time.Duration) driver.Store {
 	}
 	b.runner = &bound{store: b, tx: tx}
 	return b
+}
+
+// Check implements driver.TxStore.
+func (s *Store) Check(ctx context.Context, tx driver.Tx) error {
+	b := &bound{store: s, tx: tx}
+	id := ""
+	err := b.query(ctx, "whose", func(row []sqldriver.Value) error {
+		id = text(row[0])
+		return nil
+	})
+	if err == nil && id != s.id.String() {
+		err = driver.ErrOtherDatabase
+	}
+	return b.told(err)
 }
 
 // bound runs the calls in a caller's transaction.

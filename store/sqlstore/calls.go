@@ -23,9 +23,6 @@ func (s *Store) Claim(ctx context.Context, c driver.Claim) (driver.Claimed, erro
 	first := func(ctx context.Context, on conn) (done bool, err error) {
 		got, err := s.begin(ctx, on, &c)
 		switch {
-		case err == nil && !got.inserted && !got.found && s.bound:
-			_, _, err = s.clock(ctx, on) // is it this store at all, before its records are believed
-			return false, err
 		case err != nil || !got.inserted && !got.found:
 			return false, err
 		case got.inserted:

@@ -5,6 +5,7 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/onceward/onceward/dialect"
@@ -32,7 +33,7 @@ func (s *Store) begin(ctx context.Context, on conn, c *driver.Claim) (got begun,
 		got.record = identity(c)
 		name, args := "claim", beginArgs(c)
 		if s.bound {
-			name, args = "claim_bound", append(args, s.lockWait, s.idText)
+			name, args = "claim_bound", append(args, s.lockWait)
 		}
 		err = on.query(ctx, name, func(row []sqldriver.Value) error {
 			switch {
@@ -49,19 +50,30 @@ func (s *Store) begin(ctx context.Context, on conn, c *driver.Claim) (got begun,
 		}, args...)
 		return got, err
 	case dialect.MySQL:
+		floor, err := s.floor.get(ctx)
+		if err != nil {
+			return got, err
+		}
 		var done driver.TxResult
 		err = s.waiting(ctx, on, func() error {
-			done, err = on.exec(ctx, "insert", append(beginArgs(c), s.idText)...)
+			done, err = on.exec(ctx, "insert", append(beginArgs(c), floor+1)...)
 			return err
 		})
 		got.inserted, got.fence = done.Affected == 1, done.LastInsertID
 		got.now = time.UnixMicro(got.fence).UTC()
+		if got.inserted && got.fence == floor+1 && err == nil { // the floor is ahead of the clock: ask what time it was
+			rec, _, err := s.get(ctx, on, c.ID)
+			if err != nil || rec == nil {
+				return got, errors.Join(errAgain, err)
+			}
+			got.now = rec.ClaimedAt
+		}
 		return got, err
 	}
 	got.now = hostNow()
 	r, _, _, _ := state.Claim(nil, c, got.now, 0)
 	got.fence = r.Fence
-	done, err := on.exec(ctx, "insert", append(insertArgs(&r), r.Fence, s.idText)...)
+	done, err := on.exec(ctx, "insert", append(insertArgs(&r), r.Fence)...)
 	got.inserted = done.Affected == 1
 	return got, err
 }
@@ -129,18 +141,14 @@ func (s *Store) read(ctx context.Context, on conn, rec *driver.Record) (found bo
 	return false, now, floor, err
 }
 
-// clock returns the store's clock and fence floor, and makes sure that it is this store.
+// clock returns the store's clock and fence floor.
 func (s *Store) clock(ctx context.Context, on conn) (now time.Time, floor int64, err error) {
-	id := ""
 	err = on.query(ctx, "clock", func(row []sqldriver.Value) error {
 		h := short{values: row}
-		now, floor, id = h.clock(), h.number(), h.text()
+		now, floor = h.clock(), h.number()
 		return h.err
 	})
-	switch {
-	case s.dialect.NoTable(err), err == nil && !now.IsZero() && id != s.idText:
-		err = driver.ErrOtherDatabase
-	case err == nil && now.IsZero():
+	if err == nil && now.IsZero() {
 		err = errors.New("onceward: the store's fence floor is gone: its first migration is not whole")
 	}
 	return now, floor, err
@@ -163,6 +171,34 @@ func (s *Store) get(ctx context.Context, on conn, id driver.ID) (rec *driver.Rec
 		return err
 	}, id[:])
 	return rec, now, err
+}
+
+// floorAge is how long the floor is taken for what it was.
+const floorAge = time.Second
+
+// floor is the fence floor of MySQL as it was a moment ago. It guards against a clock that goes back behind what was purged,
+// which takes longer than that moment.
+type floor struct {
+	store *Store // asked on its own sessions: a read in a caller's transaction would take its snapshot
+	mu    sync.Mutex
+	value int64
+	asked time.Time
+}
+
+func (f *floor) get(ctx context.Context) (int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := time.Now(); now.Sub(f.asked) > floorAge {
+		err := f.store.runner.(*server).beats.use(ctx, func(s *session) (err error) {
+			_, f.value, err = f.store.clock(ctx, s)
+			return err
+		})
+		if err != nil {
+			return 0, err
+		}
+		f.asked = now
+	}
+	return f.value, nil
 }
 
 // write applies what was decided on cur, nil for a missing record, if that is still what is there.

@@ -69,12 +69,12 @@ type Store struct {
 	dialect  dialect.Dialect
 	tables   string // how the names of the tables begin
 	id       driver.StoreID
-	idText   string
 	sql      map[string]string
 	runner   runner
 	setup    func(context.Context, *sql.Conn) error // of a new session
 	reading  string                                 // the statement that reads a record
 	mariadb  bool
+	floor    *floor
 	bound    bool   // to a caller's transaction
 	peeks    bool   // a claim looks before it writes
 	lockWait string // how long a claim waits: milliseconds, empty for as long as the session would
@@ -96,7 +96,6 @@ func Open(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 	if s.id, err = s.storeID(ctx); err != nil {
 		return nil, err
 	}
-	s.idText = s.id.String()
 	if s.dialect == dialect.SQLite {
 		e := newEmbedded(s)
 		s.runner, s.peeks = e, true
@@ -120,6 +119,7 @@ func describe(db *sql.DB, opts *Options) (s *Store, err error) {
 		opts = &Options{}
 	}
 	s = &Store{db: db, dialect: opts.Dialect, reading: "read"}
+	s.floor = &floor{store: s}
 	if s.dialect == 0 {
 		if s.dialect, err = dialect.Of(db); err != nil {
 			return nil, err

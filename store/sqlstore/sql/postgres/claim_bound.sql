@@ -1,6 +1,6 @@
 -- claim.sql inside a caller's transaction: it waits for another transaction's claim of the same id at most as long as it is
--- told to, and makes and finds nothing in another database than the store's. The last row puts lock_timeout back, for the
--- statements of the caller that follow; branches of UNION ALL run in this order.
+-- told to. The last row puts lock_timeout back, for the statements of the caller that follow; branches of UNION ALL run in
+-- this order.
 WITH made AS (
     INSERT INTO {prefix}records (
         id, namespace, tenant, caller, operation, idempotency_key, fingerprint, max_attempts, owner,
@@ -17,7 +17,6 @@ WITH made AS (
             set_config('onceward.lock_timeout', current_setting('lock_timeout'), true),
             set_config('lock_timeout', coalesce(nullif($17::text, ''), current_setting('lock_timeout')), true)
     ) c
-    WHERE (SELECT value FROM {prefix}meta WHERE name = 'store_id') = $18::text
     ON CONFLICT (id) DO NOTHING
     RETURNING created_at, fence
 )
@@ -28,7 +27,7 @@ SELECT made.created_at, 'INSERTED', NULL, NULL, NULL::int, NULL::int, NULL::int,
 FROM made
 UNION ALL
 SELECT {fields}, r.result, r.request FROM {prefix}records r
-WHERE r.id = $1::bytea AND (SELECT value FROM {prefix}meta WHERE name = 'store_id') = $18::text
+WHERE r.id = $1::bytea
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     NULL, NULL, set_config('lock_timeout', coalesce(nullif(current_setting('onceward.lock_timeout', true), ''), current_setting('lock_timeout')), true), NULL, NULL, NULL, NULL, NULL

@@ -11,5 +11,4 @@ INSERT INTO {prefix}records (
     ?18, ?18, ?18, 1, 0,
     'PROCESSING', '', '', 0, '', ''
 WHERE (SELECT CAST(value AS INTEGER) FROM {prefix}meta WHERE name = 'fence_floor') < ?19
-    AND EXISTS (SELECT 1 FROM {prefix}meta WHERE name = 'store_id' AND value = ?20)
 ON CONFLICT (id) DO NOTHING
