@@ -2,6 +2,7 @@ package sqlstore_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"sync"
@@ -119,11 +120,17 @@ func TestServerKilledInMidCall(t *testing.T) {
 		// hold lets a call begin behind somebody's lock, and kills the server while it waits.
 		hold := func(lock string, id driver.ID, f func() error) {
 			t.Helper()
-			tx, err := server.Admin.BeginTx(context.Background(), nil)
+			tx, err := insist(t.Context(), func(ctx context.Context) (*sql.Tx, error) { // connections are from before the kill
+				tx, err := server.Admin.BeginTx(context.Background(), nil)
+				if err != nil {
+					return nil, err
+				}
+				if _, err = tx.ExecContext(ctx, lock, id[:]); err != nil {
+					_ = tx.Rollback()
+				}
+				return tx, err
+			})
 			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := tx.ExecContext(t.Context(), lock, id[:]); err != nil {
 				t.Fatal(err)
 			}
 			failed := make(chan error, 1)
@@ -141,7 +148,10 @@ func TestServerKilledInMidCall(t *testing.T) {
 			_, err := s.Claim(t.Context(), c)
 			return err
 		})
-		got := claims(t, s, c, driver.GotClaim)
+		got, err := insist(t.Context(), func(ctx context.Context) (driver.Claimed, error) { return s.Claim(ctx, c) })
+		if err != nil || got.Verdict != driver.GotClaim {
+			t.Fatalf("claimed again: %+v, %v", got, err)
+		}
 		claims(t, s, claimOf("k"), driver.InFlight)
 
 		lock := fmt.Sprintf("SELECT id FROM %s.%srecords WHERE id = %s FOR UPDATE", server.Schema, s.Prefix, holder(server, 1))
@@ -149,10 +159,14 @@ func TestServerKilledInMidCall(t *testing.T) {
 			_, err := s.Finish(t.Context(), endOf(c, got))
 			return err
 		})
-		if r, err := s.Get(t.Context(), c.ID); err != nil || r.Record.Status != driver.Processing {
+		r, err := insist(t.Context(), func(ctx context.Context) (driver.Snapshot, error) { return s.Get(ctx, c.ID) })
+		if err != nil || r.Record.Status != driver.Processing {
 			t.Errorf("an end that nobody acknowledged: %+v, %v", r.Record, err)
 		}
-		ends(t, s, c, got, true)
+		end, err := insist(t.Context(), func(ctx context.Context) (driver.Finished, error) { return s.Finish(ctx, endOf(c, got)) })
+		if err != nil || !end.Applied {
+			t.Fatalf("ended again: %+v, %v", end, err)
+		}
 		claims(t, s, claimOf("k"), driver.Done)
 	}, nil)
 }

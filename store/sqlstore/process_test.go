@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -29,6 +32,10 @@ func TestMain(m *testing.M) {
 	case "racer":
 		racer(os.Args[1])
 	default:
+		// These tests wait for disks and servers far more than they compute. A -parallel of the caller's still rules.
+		if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
 		os.Exit(m.Run())
 	}
 }
