@@ -12,7 +12,7 @@ type Event struct {
 	Kind      EventKind
 	Operation string
 	Key       key.Key
-	Outcome   string        // EventDecision: the Kind's name or a code; EventFinish: status words; EventStore: the call
+	Outcome   string        // EventDecision: the Kind's name or a code; EventFinish: status words; EventStore: the call; EventUnclaimed: a word or a code
 	Duration  time.Duration // EventDecision: of Begin; EventFinish: of the attempt; EventStore: of the call
 	Attempt   int
 	Err       error
@@ -31,6 +31,7 @@ const (
 	EventGivenUp                            // a result will not be written: its record lapses
 	EventContradiction                      // late truth differs from what a resolution said
 	EventBypassed                           // work ran unguarded
+	EventUnclaimed                          // a front door passed a request on, or answered it, without Begin
 )
 
 // Observer is called with every event, from any goroutine, in line: it must be fast and must not call the Guard.
@@ -40,6 +41,13 @@ func (g *Guard) emit(e Event) {
 	if g.opts.Observer != nil {
 		g.opts.Observer(e)
 	}
+}
+
+// Unclaimed tells the observer of a request that a front door passed on, or answered, without Begin, so that these are
+// counted too. outcome is one of few words: none for no key, ignored for a method that is not guarded, body_cut for a
+// request that did not come whole, or a code. why may be nil.
+func (op *Op) Unclaimed(outcome string, why error) {
+	op.guard.emit(Event{Kind: EventUnclaimed, Operation: op.policy.Name, Outcome: outcome, Err: why})
 }
 
 // timed makes a store call and reports it.

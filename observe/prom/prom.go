@@ -38,7 +38,7 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "onceward_" + name, Help: help})
 	}
 	m := &Metrics{
-		requests:  counter("requests_total", "Calls, by operation and how they were answered.", "operation", "outcome"),
+		requests:  counter("requests_total", "Calls, by operation and how they were answered or, without a key, passed on.", "operation", "outcome"),
 		duration:  histogram("decision_duration_seconds", "Time from a call to its decision, waiting included.", "operation"),
 		attempt:   histogram("attempt_duration_seconds", "Time from a claim to its recorded end.", "operation"),
 		finished:  counter("attempts_total", "Ended attempts, by operation and recorded status.", "operation", "status"),
@@ -70,6 +70,8 @@ func (m *Metrics) Observe(e onceward.Event) {
 		if e.Outcome == onceward.KindRun.String() {
 			m.inFlight.Inc()
 		}
+	case onceward.EventUnclaimed:
+		m.requests.WithLabelValues(e.Operation, e.Outcome).Inc()
 	case onceward.EventFinish:
 		m.inFlight.Dec()
 		m.finished.WithLabelValues(e.Operation, e.Outcome).Inc()
