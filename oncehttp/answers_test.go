@@ -393,7 +393,7 @@ func TestHalfARequestRunsNothing(t *testing.T) {
 	_ = c.(*net.TCPConn).CloseWrite()
 	b, _ := io.ReadAll(c)
 	_ = c.Close()
-	if !strings.Contains(string(b), " 400 ") || !strings.Contains(string(b), `"retry":"same_key"`) {
+	if !strings.Contains(string(b), " 400 ") || !strings.Contains(string(b), `"retry":"same_key"`) || !strings.Contains(string(b), `"about:blank"`) || strings.Contains(string(b), `"code"`) {
 		t.Errorf("%q", b)
 	}
 	s.wantRuns(t, 0)

@@ -3,19 +3,21 @@ package oncehttp
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/onceward/onceward"
+	"github.com/onceward/onceward/driver"
 	"github.com/onceward/onceward/fingerprint"
 	"github.com/onceward/onceward/key"
 )
 
 // Options of a middleware. Nil and the zero value are valid for a guard that is SingleTenant.
 type Options struct {
-	// Scope names the authenticated caller. It must not invent one: an error, a panic or the zero Scope refuses the
-	// request. Required unless the guard is SingleTenant.
+	// Scope names the authenticated caller. It must not invent one: an error, a panic, the zero Scope or one that is too long
+	// refuses the request. Why is logged, and never shown to the client. Required unless the guard is SingleTenant.
 	Scope func(*http.Request) (onceward.Scope, error)
 
 	// Keys are where the key may stand. Nil: DefaultKeySources.
@@ -46,6 +48,9 @@ type Options struct {
 	// Respond, when set, may write every answer that is not the handler's or a replay of it, in the sender's own form; it
 	// returns false to leave the answer to us. The status headers are set already.
 	Respond func(w http.ResponseWriter, r *http.Request, p Problem) bool
+
+	// Logger gets the errors of Scope. Nil: slog.Default().
+	Logger *slog.Logger
 }
 
 type middleware struct {
@@ -93,6 +98,9 @@ func New(op *onceward.Op, opts *Options) (func(http.Handler) http.Handler, error
 	if o.Budget == nil {
 		o.Budget = NewBudget(256 << 20)
 	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
 	for _, text := range o.LeaveOut {
 		source, err := ParseKeySource(text)
 		if err != nil || source.leaveOut == nil {
@@ -124,6 +132,7 @@ func New(op *onceward.Op, opts *Options) (func(http.Handler) http.Handler, error
 func (m *middleware) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !m.methods[r.Method] {
 		if k, err := findKey(m.opts.Keys, r, nil); err != nil || !k.IsZero() {
+			m.op.Unclaimed("ignored", nil)
 			w.Header().Set(HeaderStatus, "ignored")
 		}
 		m.pass(w, r)
@@ -136,14 +145,15 @@ func (m *middleware) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if k.IsZero() {
-			w.Header().Set(HeaderStatus, "none")
-			m.pass(w, r)
+			m.passKeyless(w, r)
 			return
 		}
 	}
 	scope, err := m.scope(r)
 	if err != nil {
-		m.problem(w, r, onceward.CodeScopeMissing, 0, err.Error())
+		m.opts.Logger.Warn("oncehttp: the caller of a request could not be named, so it was refused",
+			slog.String("operation", m.op.Name()), slog.Any("error", err))
+		m.refuseEarly(w, r, NewProblem(onceward.CodeScopeMissing, 0, "the caller could not be named"), err)
 		return
 	}
 	body := requestBody{budget: m.opts.Budget}
@@ -158,10 +168,9 @@ func (m *middleware) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if k.IsZero() {
-		w.Header().Set(HeaderStatus, "none")
 		r = r.WithContext(r.Context()) // a copy
 		new(wholeBody).give(r, body.own())
-		m.pass(w, r)
+		m.passKeyless(w, r)
 		return
 	}
 	d, err := m.op.Guard().Begin(r.Context(), m.op, onceward.Call{Scope: scope, Key: k, Fingerprint: m.rules.sum(r, body.bytes)})
@@ -182,25 +191,39 @@ func (m *middleware) scope(r *http.Request) (scope onceward.Scope, err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = errors.New("finding the caller panicked")
+			err = fmt.Errorf("oncehttp: Options.Scope panicked: %v", p)
 		}
 	}()
-	if scope, err = m.opts.Scope(r); err == nil && scope.IsZero() {
-		err = errors.New("the caller has no name")
+	if scope, err = m.opts.Scope(r); err != nil {
+		return scope, err
 	}
-	return scope, err
+	if scope.IsZero() {
+		return scope, errors.New("oncehttp: Options.Scope returned no name and no error")
+	}
+	probe := driver.Claim{Scope: scope}
+	return scope, probe.Check()
 }
 
 func (m *middleware) refuseKey(w http.ResponseWriter, r *http.Request, k key.Key, err error) bool {
 	switch {
 	case err != nil:
-		m.problem(w, r, onceward.CodeKeyInvalid, 0, err.Error())
+		m.refuseEarly(w, r, NewProblem(onceward.CodeKeyInvalid, 0, err.Error()), err)
 	case k.IsZero() && m.opts.RequireKey:
-		m.problem(w, r, onceward.CodeKeyMissing, 0, "")
+		m.refuseEarly(w, r, NewProblem(onceward.CodeKeyMissing, 0, ""), nil)
 	default:
 		return false
 	}
 	return true
+}
+
+// refuseEarly answers a request for which nothing was claimed, and has it counted.
+func (m *middleware) refuseEarly(w http.ResponseWriter, r *http.Request, p Problem, why error) {
+	word := string(p.Code)
+	if word == "" {
+		word = "body_cut"
+	}
+	m.op.Unclaimed(word, why)
+	m.write(w, r, p)
 }
 
 func (m *middleware) refuseBody(w http.ResponseWriter, r *http.Request, err error) {
@@ -208,26 +231,28 @@ func (m *middleware) refuseBody(w http.ResponseWriter, r *http.Request, err erro
 		w.Header().Set("Connection", "close") // what was not read is not read
 	}
 	var outer *http.MaxBytesError // somebody around us has a limit too
+	var p Problem
 	switch {
 	case errors.Is(err, errTooLarge):
-		m.problem(w, r, onceward.CodeBodyTooLarge, 0, fmt.Sprintf("at most %d bytes", m.opts.MaxBody))
+		p = NewProblem(onceward.CodeBodyTooLarge, 0, fmt.Sprintf("at most %d bytes", m.opts.MaxBody))
 	case errors.As(err, &outer):
-		m.problem(w, r, onceward.CodeBodyTooLarge, 0, fmt.Sprintf("at most %d bytes", outer.Limit))
+		p = NewProblem(onceward.CodeBodyTooLarge, 0, fmt.Sprintf("at most %d bytes", outer.Limit))
 	case errors.Is(err, errNoBudget):
-		m.full(w, r)
-	default: // it is the sender who broke off; should he hear us, nothing was run
-		p := NewProblem(onceward.CodeStoreUnavailable, time.Second, "the request body could not be read whole, so nothing was run")
-		p.Status, p.Code, p.Title = http.StatusBadRequest, onceward.CodeKeyInvalid, "the request is not whole"
-		p.Type = "urn:onceward:problem:" + string(p.Code)
-		m.write(w, r, p)
+		p = full()
+	default: // it is the sender who broke off; should he hear us, this is about HTTP and not about keys
+		p = Problem{
+			Type: "about:blank", Title: http.StatusText(http.StatusBadRequest), Status: http.StatusBadRequest, Retry: onceward.RetrySameKey,
+			Detail: "the request body could not be read to its end, so nothing was run: send it again with the same key",
+		}
 	}
+	m.refuseEarly(w, r, p, err)
 }
 
 // full says that the server, not the caller, has too much in hand.
-func (m *middleware) full(w http.ResponseWriter, r *http.Request) {
+func full() Problem {
 	p := NewProblem(onceward.CodeTooMany, time.Second, "too many bytes in flight")
 	p.Status = http.StatusServiceUnavailable
-	m.write(w, r, p)
+	return p
 }
 
 // refuse answers an error of Begin.

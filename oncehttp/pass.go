@@ -15,6 +15,12 @@ func (m *middleware) pass(w http.ResponseWriter, r *http.Request) {
 	p.strip()
 }
 
+func (m *middleware) passKeyless(w http.ResponseWriter, r *http.Request) {
+	m.op.Unclaimed("none", nil)
+	w.Header().Set(HeaderStatus, "none")
+	m.pass(w, r)
+}
+
 // passing is the writer beneath it, without the Onceward-Outcome header. What that can do, it can do.
 type passing struct{ http.ResponseWriter }
 

@@ -25,7 +25,7 @@ type Problem struct {
 	Title        string         `json:"title"`
 	Status       int            `json:"status"`
 	Detail       string         `json:"detail,omitempty"`
-	Code         onceward.Code  `json:"code"`
+	Code         onceward.Code  `json:"code,omitempty"` // none for about:blank, which the status says all of
 	Retry        onceward.Retry `json:"retry"`
 	RetryAfterMS int64          `json:"retry_after_ms,omitempty"`
 }

@@ -21,7 +21,7 @@ func (m *middleware) replay(w http.ResponseWriter, r *http.Request, d *onceward.
 	}
 	body := d.Result.Data
 	if !m.opts.Budget.take(int64(len(body))) {
-		m.full(w, r)
+		m.write(w, r, full())
 		return
 	}
 	defer m.opts.Budget.give(int64(len(body)))
