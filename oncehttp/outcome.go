@@ -44,6 +44,11 @@ func (o Outcome) String() string {
 // write; it is the Onceward-Outcome header, which never reaches the client.
 func SetOutcome(w http.ResponseWriter, o Outcome) { w.Header().Set(HeaderOutcome, o.String()) }
 
+// SetReason states why the work failed or why nobody can tell what it did, instead of "HTTP status 502": the record keeps
+// it, people find it there, and duplicates are told it where the outcome is unknown. It may be called until the handler
+// returns; it is the Onceward-Reason header, which never reaches the client.
+func SetReason(w http.ResponseWriter, text string) { w.Header().Set(HeaderReason, text) }
+
 // outcomeOf judges a status as documented: 2xx and 3xx are done; what says that nothing was executed frees the key;
 // other refusals are final; a server's failure tells nothing, unless repeating is safe.
 func outcomeOf(status int, header http.Header, policy onceward.Operation) Outcome {

@@ -21,10 +21,14 @@ func (m *middleware) passKeyless(w http.ResponseWriter, r *http.Request) {
 	m.pass(w, r)
 }
 
-// passing is the writer beneath it, without the Onceward-Outcome header. What that can do, it can do.
+// passing is the writer beneath it, without the headers that are for us. What that can do, it can do.
 type passing struct{ http.ResponseWriter }
 
-func (p *passing) strip() { p.Header().Del(HeaderOutcome) }
+func (p *passing) strip() {
+	h := p.Header()
+	delete(h, HeaderOutcome)
+	delete(h, HeaderReason)
+}
 
 func (p *passing) WriteHeader(status int) {
 	p.strip()

@@ -17,6 +17,7 @@ const (
 	HeaderReplayed = "Idempotent-Replayed" // true on a replay
 	HeaderExpires  = "Idempotency-Expires" // when the first answer is forgotten, as an HTTP date
 	HeaderOutcome  = "Onceward-Outcome"    // from the handler to us, stripped: done, final, not-done, unknown
+	HeaderReason   = "Onceward-Reason"     // likewise: the record's error text
 )
 
 // Problem is the body of an answer that is not a result (RFC 9457).

@@ -22,6 +22,7 @@ type recorder struct {
 	status   int // 0 until WriteHeader
 	declared int64
 	outcome  string
+	reason   string
 	meta     []byte
 
 	body      []byte
@@ -57,6 +58,7 @@ func (rec *recorder) WriteHeader(status int) {
 		return
 	}
 	h := rec.w.Header()
+	rec.hearReason()
 	outcome := h[HeaderOutcome]
 	delete(h, HeaderOutcome)
 	if status < 200 && status != http.StatusSwitchingProtocols {
@@ -77,6 +79,25 @@ func (rec *recorder) WriteHeader(status int) {
 	}
 	rec.headers.freeze(h)
 	rec.meta = encodeMeta(rec.meta, status, rec.headers.frozen, rec.headers.outer)
+}
+
+// hearReason takes what SetReason left, which never reaches the client.
+func (rec *recorder) hearReason() {
+	h := rec.w.Header()
+	if lines, has := h[HeaderReason]; has {
+		delete(h, HeaderReason)
+		if len(lines) > 0 {
+			rec.reason = lines[0]
+		}
+	}
+}
+
+// why is the text of a failure: the handler's own, if it gave one.
+func (rec *recorder) why(otherwise error) error {
+	if rec.reason != "" {
+		return errors.New(rec.reason)
+	}
+	return otherwise
 }
 
 func (rec *recorder) Write(p []byte) (int, error) {
@@ -153,6 +174,7 @@ func (rec *recorder) reserve(n int) bool {
 
 func (rec *recorder) stream() {
 	rec.streaming = true
+	rec.hearReason()
 	rec.headers.settle(rec.w.Header())
 	rec.w.Header().Set(HeaderStatus, rec.m.statusWord(rec.attempt, rec.m.judge(rec)))
 	rec.w.WriteHeader(rec.status)
@@ -209,6 +231,7 @@ func (rec *recorder) finish() {
 		rec.WriteHeader(http.StatusOK)
 	}
 	rec.done = true
+	rec.hearReason()
 	if !rec.streaming {
 		rec.headers.settle(rec.w.Header())
 	}

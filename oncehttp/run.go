@@ -26,6 +26,7 @@ func (m *middleware) run(w http.ResponseWriter, r *http.Request, body []byte, a 
 	defer func() {
 		if !returned { // a panic, http.ErrAbortHandler among them, or Goexit: it goes on as it is
 			rec.done = true
+			rec.hearReason()
 			if !rec.streaming {
 				rec.headers.restore(w.Header()) // whoever recovers writes an answer of his own
 			}
@@ -33,7 +34,7 @@ func (m *middleware) run(w http.ResponseWriter, r *http.Request, body []byte, a 
 			if m.policy.Repeatable {
 				kind = driver.Retryable
 			}
-			_, _ = a.Fail(ctx, kind, errors.New("the handler panicked or left by Goexit"), onceward.Result{})
+			_, _ = a.Fail(ctx, kind, rec.why(errors.New("the handler panicked or left by Goexit")), onceward.Result{})
 		}
 	}()
 	in := inner(ctx, r)
@@ -104,29 +105,10 @@ func (m *middleware) record(ctx context.Context, a *onceward.Attempt, rec *recor
 	if o == Done {
 		end, _ = a.Succeed(ctx, result)
 	} else {
-		end, _ = a.Fail(ctx, o.failure(), statusError(rec.status), result)
+		end, _ = a.Fail(ctx, o.failure(), rec.why(statusError(rec.status)), result)
 	}
 	return end
 }
-
-// result is what is kept of the answer.
-func (rec *recorder) result() onceward.Result {
-	result := onceward.Result{Codec: codec, Meta: rec.meta}
-	switch n := len(rec.body); {
-	case len(rec.meta) > maxMeta:
-		result.Meta, result.Tombstone = rec.meta[:3], true // the status
-	case rec.streaming:
-		result.Tombstone = true
-	case n == 0:
-		result.Data = []byte{}
-	default:
-		result.Data = rec.body[:n:n] // a store copies what it keeps, storetest sees to that
-	}
-	return result
-}
-
-// codec names the results of this package.
-const codec = "http"
 
 type statusError int
 
