@@ -34,8 +34,9 @@ type Info struct {
 	Kind     Kind // zero when the call was refused before a decision
 	Attempt  int
 	Takeover bool // the attempt before died
-	// Recorded is false when the work ran and its result could not be written yet: the claim is kept and the write
-	// goes on in the background.
+	// Recorded is about work that this call ran. False: its outcome is not in the store, because the claim is kept and the
+	// write goes on in the background, or because it ran unguarded or was superseded. Where nothing ran nothing is left to
+	// write, and it is true, but for a call that was refused before a decision.
 	Recorded   bool
 	Bypassed   bool      // run unguarded: the store was down and the operation is Open
 	ExpiresAt  time.Time // by the store's clock; zero when nothing is kept

@@ -10,7 +10,8 @@ import (
 )
 
 // Store keeps records. Every call is one atomic decision that is durable, as far as the store promises durability,
-// before it returns. Calls may come from any number of goroutines and processes.
+// before it returns. Calls may come from any number of goroutines and processes. A store keeps copies of the bytes that it
+// is given, and the bytes that it returns are only for reading, since others may have been given the same.
 //
 // An error other than those named here means that the call may or may not have taken effect; the same call may be
 // made again, and then answers as if it had been made once.
