@@ -1,7 +1,6 @@
 package teststore_test
 
 import (
-	"context"
 	"database/sql"
 	"io"
 	"net"
@@ -84,7 +83,7 @@ func TestProxy(t *testing.T) {
 	}()
 	p := teststore.NewProxy(t, l.Addr().String())
 	dial := func() net.Conn {
-		c, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.Addr)
+		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.Addr)
 		if err != nil {
 			t.Fatal(err)
 		}

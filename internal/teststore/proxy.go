@@ -34,7 +34,7 @@ type rule struct {
 // NewProxy starts a proxy before the server at an address, until the test ends.
 func NewProxy(t testing.TB, to string) *Proxy {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

@@ -108,14 +108,14 @@ func newServer(t testing.TB, s *Server) *Server {
 	if s.Dialect == dialect.PostgreSQL {
 		drop = "DROP SCHEMA " + s.Schema + " CASCADE"
 	}
-	if _, err := s.Admin.ExecContext(context.Background(), "CREATE SCHEMA "+s.Schema); err != nil {
+	if _, err := s.Admin.ExecContext(t.Context(), "CREATE SCHEMA "+s.Schema); err != nil {
 		t.Fatalf("%s is not there for tests: %v\nscripts/services starts what is missing; %s and %s say where servers are", s.Dialect, err, postgresVar, mysqlVar)
 	}
 	t.Cleanup(func() {
-		_, err := s.Admin.ExecContext(context.Background(), drop)
+		_, err := s.Admin.ExecContext(context.WithoutCancel(t.Context()), drop)
 		for range 4 {
 			if err != nil { // connections from before a restart
-				_, err = s.Admin.ExecContext(context.Background(), drop)
+				_, err = s.Admin.ExecContext(context.WithoutCancel(t.Context()), drop)
 			}
 		}
 		if err != nil {

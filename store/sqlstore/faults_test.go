@@ -121,7 +121,7 @@ func TestServerKilledInMidCall(t *testing.T) {
 		hold := func(lock string, id driver.ID, f func() error) {
 			t.Helper()
 			tx, err := insist(t.Context(), func(ctx context.Context) (*sql.Tx, error) { // connections are from before the kill
-				tx, err := server.Admin.BeginTx(context.Background(), nil)
+				tx, err := server.Admin.BeginTx(ctx, nil)
 				if err != nil {
 					return nil, err
 				}
@@ -152,7 +152,7 @@ func TestServerKilledInMidCall(t *testing.T) {
 		if err != nil || got.Verdict != driver.GotClaim {
 			t.Fatalf("claimed again: %+v, %v", got, err)
 		}
-		claims(t, s, claimOf("k"), driver.InFlight)
+		claims(t, server.Another(t, s.Prefix), claimOf("k"), driver.InFlight)
 
 		lock := fmt.Sprintf("SELECT id FROM %s.%srecords WHERE id = %s FOR UPDATE", server.Schema, s.Prefix, holder(server, 1))
 		hold(lock, c.ID, func() error {
@@ -167,7 +167,7 @@ func TestServerKilledInMidCall(t *testing.T) {
 		if err != nil || !end.Applied {
 			t.Fatalf("ended again: %+v, %v", end, err)
 		}
-		claims(t, s, claimOf("k"), driver.Done)
+		claims(t, server.Another(t, s.Prefix), claimOf("k"), driver.Done)
 	}, nil)
 }
 

@@ -86,7 +86,7 @@ func TestHotKey(t *testing.T) {
 // locks holds a record's row in a transaction of somebody's.
 func locks(t *testing.T, server *teststore.Server, s *teststore.On, id driver.ID) *sql.Tx {
 	t.Helper()
-	tx, err := server.Admin.BeginTx(context.Background(), nil)
+	tx, err := server.Admin.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func lockedOut(t *testing.T, server *teststore.Server, told bool) {
 	s := server.Store(t)
 	direct := server.Admin
 	c := claimOf("k")
-	tx, err := direct.BeginTx(context.Background(), nil)
+	tx, err := direct.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestBusyPool(t *testing.T) {
 				if err != nil {
 					break
 				}
-				tx, err := conn.BeginTx(context.Background(), nil)
+				tx, err := conn.BeginTx(t.Context(), nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,7 +1,6 @@
 package sqlstore_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -378,7 +377,7 @@ func TestCaseB057PoisonedSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range s.DB.Stats().Idle {
-			conn, err := s.DB.Conn(context.Background())
+			conn, err := s.DB.Conn(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
