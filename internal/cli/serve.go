@@ -22,9 +22,10 @@ import (
 
 // serveOptions are the flags of serve, and what the configuration says where no flag does.
 type serveOptions struct {
-	upstream, listen, adminListen, store, scope, file string
-	singleTenant, requireKey                          bool
-	lease, drain                                      time.Duration
+	upstream, listen, adminListen, scope, file string
+	singleTenant, requireKey                   bool
+	lease, drain                               time.Duration
+	store                                      storeFlags
 
 	routes       []config.Route
 	upstreamFrom string // where it was said, for errors and the log
@@ -65,7 +66,7 @@ answer. Without a configuration there is one operation, http, and the same key o
 	f.StringVar(&o.upstream, "upstream", "", "base URL of the service")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address of the gateway")
 	f.StringVar(&o.adminListen, "admin-listen", "127.0.0.1:8081", "address of /healthz, /readyz and /metrics; empty: none")
-	f.StringVar(&o.store, "store", "sqlite:onceward.db", storeHelp)
+	o.store.add(f, "sqlite:onceward.db", "")
 	f.BoolVar(&o.singleTenant, "single-tenant", false, "all callers share one key space")
 	f.StringVar(&o.scope, "scope", "", "the authenticated caller: header:NAME or basic:user")
 	f.BoolVar(&o.requireKey, "require-key", false, "refuse a guarded request without a key")
@@ -113,7 +114,7 @@ func (o *serveOptions) fill(cmd *cobra.Command) (err error) {
 	} else {
 		o.scopeFrom = strings.Replace(o.scopeFrom, "--scope", "--single-tenant", 1)
 	}
-	_, _, err = parseStore(o.store)
+	_, err = o.store.parse()
 	return err
 }
 
@@ -130,7 +131,9 @@ func (o *serveOptions) take(c *config.Config, set func(flag string) bool) {
 		o.upstreamFrom = c.Place("$.upstream") + ": upstream"
 	}
 	text("listen", &o.listen, c.Listen)
-	text("store", &o.store, c.Store)
+	text("store", &o.store.url, c.Store)
+	text("schema", &o.store.schema, c.Schema)
+	text("table-prefix", &o.store.prefix, c.TablePrefix)
 	if c.AdminListen != nil && !set("admin-listen") {
 		o.adminListen = *c.AdminListen
 	}
@@ -183,11 +186,15 @@ func serve(ctx context.Context, o *serveOptions, log *slog.Logger) error {
 		adminAddress = office.Addr().String()
 	}
 
-	st, err := openStore(ctx, o.store, true)
+	storeName, err := o.store.name()
 	if err != nil {
 		return err
 	}
-	if o.store == "memory:" || o.store == "memory://" {
+	st, err := o.store.open(ctx, true)
+	if err != nil {
+		return err
+	}
+	if storeName == "memory:" {
 		log.Warn("onceward keeps its records in memory: they end with the process, and a retry after that runs again; use --store sqlite:PATH")
 	}
 	tended := watch(st, log)
@@ -218,7 +225,7 @@ func serve(ctx context.Context, o *serveOptions, log *slog.Logger) error {
 		a.sweep(sweeping, min(max(o.lease/3, 100*time.Millisecond), 5*time.Second), log)
 	}()
 	log.Info("onceward serves", slog.String("listen", public.Addr().String()), slog.String("admin", adminAddress),
-		slog.String("upstream", o.target.Redacted()), slog.String("store", o.store), slog.String("scope", o.whose()))
+		slog.String("upstream", o.target.Redacted()), slog.String("store", storeName), slog.String("scope", o.whose()))
 
 	var cause error
 	select {

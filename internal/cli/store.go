@@ -104,20 +104,13 @@ func told(err error) error {
 	return err
 }
 
-const storeHelp = storeurl.Help
-
-// openStore opens a store URL whose tables have their usual names.
-func openStore(ctx context.Context, text string, create bool) (*store, error) {
-	return (&storeFlags{url: text}).open(ctx, create)
-}
-
-// parseStore checks a store URL without touching what it names.
-func parseStore(text string) (scheme, path string, err error) {
-	u, err := (&storeFlags{url: text}).parse()
+// name is the store's URL without its password.
+func (f *storeFlags) name() (string, error) {
+	u, err := f.parse()
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
-	return u.Scheme, u.Path, nil
+	return u.String(), nil
 }
 
 // shellQuoted is text as a shell takes it for one word.

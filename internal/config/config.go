@@ -26,6 +26,8 @@ type Config struct {
 	Listen       string   `yaml:"listen"`
 	AdminListen  *string  `yaml:"admin_listen"` // empty: none; nil: left out
 	Store        string   `yaml:"store"`
+	Schema       string   `yaml:"schema"`
+	TablePrefix  string   `yaml:"table_prefix"`
 	SingleTenant bool     `yaml:"single_tenant"`
 	Scope        string   `yaml:"scope"`
 	RequireKey   bool     `yaml:"require_key"`
