@@ -106,6 +106,8 @@ func (r *resolveFlags) check(cmd *cobra.Command) error {
 		return usage("--happened is for one record: results differ")
 	case r.unknown && !set("older-than"):
 		return usage("--unknown needs --older-than, such as --older-than 1h: a late original may still arrive")
+	case r.olderThan < 0:
+		return usage("--older-than %v is negative: give an age, such as 1h", r.olderThan)
 	case !r.unknown && set("older-than"):
 		return usage("--older-than is for --unknown, and this names one record")
 	}
