@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/onceward/onceward/internal/cli"
+	"github.com/onceward/onceward/internal/teststore"
 	"github.com/onceward/onceward/key"
 )
 
@@ -181,4 +183,87 @@ func TestStoreIsForItsOwner(t *testing.T) {
 		}
 	}
 	p.stop(t)
+}
+
+// TestRequestIDAsKey: where the file makes the X-Request-Id a key, only a client's is one, and logs have its digest.
+func TestRequestIDAsKey(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, []byte("routes:\n  - match: /pay\n    operation: pay\n    key: [header:x-request-id]\n    require_key: true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, hangsUp(t), filepath.Join(t.TempDir(), "o.db"), "--config", file)
+	for range 2 {
+		if a := post(t.Context(), p.url+"/pay", "unused"); a.status != 400 || !strings.Contains(a.body, "key_missing") {
+			t.Errorf("%+v", a)
+		}
+	}
+	for _, status := range []int{502, 409} {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/pay", nil)
+		r.Header.Set("X-Request-Id", "secret")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != status {
+			t.Errorf("status %d, want %d", resp.StatusCode, status)
+		}
+	}
+	if log := p.stop(t); strings.Contains(log, "secret") || strings.Count(log, "request_id="+digest(t, "secret")) != 2 {
+		t.Error(log)
+	}
+}
+
+// TestBasicUserIsWarnedOf: a name without its password is no caller that somebody has checked.
+func TestBasicUserIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	p := start(t, newSlow(t).URL, "unused", "--store", "memory:", "--single-tenant=false", "--scope", "basic:user")
+	if log := p.stop(t); !strings.Contains(log, "level=WARN") || !strings.Contains(log, "does not check the password") {
+		t.Error(log)
+	}
+}
+
+func get(t *testing.T, target string) answer {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header, string(b), err}
+}
+
+// TestServeOnServers: the gateway keeps its records where its flags say, is ready there, and tells nobody the password.
+func TestServeOnServers(t *testing.T) {
+	t.Parallel()
+	postgres, mysql := teststore.Postgres(t, ""), teststore.MySQL(t, "")
+	for name, flags := range map[string][]string{
+		"postgres": {"--store", postgres.DSN, "--schema", postgres.Schema, "--table-prefix", "gw_"},
+		"mysql":    {"--store", mysqlURL(t, mysql.DSN, mysql.Schema), "--table-prefix", "gw_"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, append([]string{"migrate", "up"}, flags...)...)
+			p := start(t, newSlow(t).URL, "unused", flags...)
+			for _, status := range []string{"executed", "replayed"} {
+				if a := post(t.Context(), p.url+"/pay", "K"); a.status != 201 || a.header.Get("Idempotency-Status") != status {
+					t.Errorf("%+v", a)
+				}
+			}
+			for range 2 {
+				if a := get(t, p.admin+"/readyz"); a.status != 200 {
+					t.Errorf("not ready: %+v", a)
+				}
+			}
+			if log := p.stop(t); !strings.Contains(log, "store="+name+"://") && !strings.Contains(log, `store="`+name+"://") {
+				t.Error(log)
+			}
+		})
+	}
 }

@@ -352,18 +352,19 @@ func TestWhatCannotStart(t *testing.T) {
 	_ = s.Close()
 	_ = db.Close()
 	for name, c := range map[string]struct {
-		args []string
-		want string
+		args   []string
+		status int
+		want   string
 	}{
-		"port taken":   {[]string{"--listen", taken}, "is another program there already? choose another address"},
-		"admin taken":  {[]string{"--listen", "127.0.0.1:0", "--admin-listen", taken}, "--admin-listen"},
-		"newer schema": {[]string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--store", "sqlite:" + newer}, "newer than this program"},
-		"no folder":    {[]string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--store", "sqlite:" + filepath.Join(dir, "no", "o.db")}, "is not there"},
-		"a folder":     {[]string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--store", "sqlite:" + dir}, "store"},
+		"port taken":   {[]string{"--listen", taken}, 1, "is another program there already? choose another address"},
+		"admin taken":  {[]string{"--listen", "127.0.0.1:0", "--admin-listen", taken}, 1, "--admin-listen"},
+		"newer schema": {[]string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--store", "sqlite:" + newer}, 1, "newer than this program"},
+		"no folder":    {[]string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--store", "sqlite:" + filepath.Join(dir, "no", "o.db")}, 6, "is not there"},
+		"a folder":     {[]string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--store", "sqlite:" + dir}, 6, "store"},
 	} {
 		var out, errOut strings.Builder
 		args := append([]string{"serve", "--upstream", up.URL, "--single-tenant"}, c.args...)
-		if status := cli.Run(t.Context(), args, strings.NewReader(""), &out, &errOut); status != 1 || !strings.Contains(errOut.String(), c.want) {
+		if status := cli.Run(t.Context(), args, strings.NewReader(""), &out, &errOut); status != c.status || !strings.Contains(errOut.String(), c.want) {
 			t.Errorf("%s: exit %d, %s", name, status, errOut.String())
 		}
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/onceward/onceward"
-	"github.com/onceward/onceward/driver"
 	"github.com/onceward/onceward/janitor"
 	"github.com/onceward/onceward/observe/prom"
 )
@@ -24,12 +22,14 @@ type admin struct {
 	store    janitor.Store
 	registry *prometheus.Registry
 	metrics  *prom.Metrics
+	trouble  *trouble
+	probe    readiness
 	draining atomic.Bool
 	running  atomic.Int64 // attempts of this process
 }
 
-func newAdmin(s janitor.Store) (*admin, error) {
-	a := &admin{store: s, registry: prometheus.NewRegistry()}
+func newAdmin(s janitor.Store, log *slog.Logger) (*admin, error) {
+	a := &admin{store: s, registry: prometheus.NewRegistry(), trouble: newTrouble(log), probe: readiness{store: s}}
 	if err := a.registry.Register(collectors.NewGoCollector()); err != nil {
 		return nil, err
 	}
@@ -48,6 +48,8 @@ func (a *admin) observe(e onceward.Event) {
 		a.running.Add(1)
 	case e.Kind == onceward.EventFinish || e.Kind == onceward.EventGivenUp:
 		a.running.Add(-1)
+	case e.Kind == onceward.EventStore:
+		a.trouble.note(e)
 	}
 	a.metrics.Observe(e)
 }
@@ -60,16 +62,18 @@ func (a *admin) handler() http.Handler {
 	return mux
 }
 
-// ready asks the store: a gateway whose store is away refuses everything, so traffic should go elsewhere.
+// ready asks the store: a gateway whose store takes no writes refuses everything new, so traffic should go elsewhere.
 func (a *admin) ready(w http.ResponseWriter, r *http.Request) {
 	if a.draining.Load() {
 		say(w, http.StatusServiceUnavailable, "draining")
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
-	defer cancel()
-	if _, err := a.store.Get(ctx, driver.ID{}); err != nil && !errors.Is(err, driver.ErrNotFound) {
-		say(w, http.StatusServiceUnavailable, "the store does not answer: "+err.Error())
+	if err := a.probe.ask(r.Context()); err != nil {
+		say(w, http.StatusServiceUnavailable, "the store can't be written: "+plain(err))
+		return
+	}
+	if a.trouble.recent() { // a small write may still find room where a large one did not
+		say(w, http.StatusServiceUnavailable, "the store has just refused writes: see the log")
 		return
 	}
 	say(w, http.StatusOK, "ready")

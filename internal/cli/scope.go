@@ -6,14 +6,17 @@ import (
 	"strings"
 
 	"github.com/onceward/onceward"
+	"github.com/onceward/onceward/internal/config"
 )
 
+const basicUser = "basic:user"
+
 // parseScope reads who the caller is; from says where it was said. The proxy in front must have authenticated what it
-// names.
+// names: a duplicate is answered before the service could refuse it.
 func parseScope(text, from string) (func(*http.Request) (onceward.Scope, error), error) {
 	kind, name, _ := strings.Cut(text, ":")
 	switch {
-	case text == "basic:user":
+	case text == basicUser:
 		return func(r *http.Request) (onceward.Scope, error) {
 			user, _, ok := r.BasicAuth()
 			if !ok || user == "" {
@@ -23,6 +26,8 @@ func parseScope(text, from string) (func(*http.Request) (onceward.Scope, error),
 		}, nil
 	case kind == "header" && strings.EqualFold(name, "Authorization"):
 		return nil, usage("%s %q: a rotated token would be a new scope, and every retry after it a new execution; use basic:user, or a header that holds the caller's identity", from, text)
+	case kind == "header" && name != "" && !config.IsHeaderName(name):
+		return nil, usage("%s %q: %q is no name of a header: write it like header:X-Account, without blanks", from, text, name)
 	case kind == "header" && name != "":
 		return func(r *http.Request) (onceward.Scope, error) {
 			values := r.Header.Values(name)

@@ -17,22 +17,25 @@ import (
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/gateway"
 	"github.com/onceward/onceward/internal/config"
+	"github.com/onceward/onceward/internal/storeurl"
 	"github.com/onceward/onceward/oncehttp"
+	"github.com/onceward/onceward/store/sqlstore"
 )
 
 // serveOptions are the flags of serve, and what the configuration says where no flag does.
 type serveOptions struct {
 	upstream, listen, adminListen, scope, file string
-	singleTenant, requireKey                   bool
-	lease, drain                               time.Duration
 	store                                      storeFlags
+	singleTenant, requireKey                   bool
+	lease, drain, readTimeout                  time.Duration
 
 	routes       []config.Route
 	upstreamFrom string // where it was said, for errors and the log
 	scopeFrom    string
 
-	target *url.URL
-	caller func(*http.Request) (onceward.Scope, error) // nil: one tenant
+	target   *url.URL
+	caller   func(*http.Request) (onceward.Scope, error) // nil: one tenant
+	storeURL *storeurl.URL
 }
 
 const (
@@ -50,7 +53,11 @@ func newServe() *cobra.Command {
 		Long: `Run the gateway in front of a service.
 
 A request that carries an Idempotency-Key (or X-Idempotency-Key) runs at the service once; duplicates get the first
-answer. Without a configuration there is one operation, http, and the same key on another path is a mismatch.`,
+answer. Without a configuration there is one operation, http, and the same key on another path is a mismatch.
+
+--scope believes what it reads: header:NAME whoever sets that header, basic:user the user without looking at the
+password. A duplicate gets the first answer before the service sees it, so something in front must have checked the
+caller, or anybody gets anybody's answers.`,
 		Example: "  onceward serve --upstream http://127.0.0.1:9000 --single-tenant\n" +
 			"  onceward serve --upstream http://127.0.0.1:9000 --scope header:X-Account --store sqlite:/var/lib/onceward.db",
 		Args: noArgs,
@@ -68,10 +75,10 @@ answer. Without a configuration there is one operation, http, and the same key o
 	f.StringVar(&o.adminListen, "admin-listen", "127.0.0.1:8081", "address of /healthz, /readyz and /metrics; empty: none")
 	o.store.add(f, "sqlite:onceward.db", "")
 	f.BoolVar(&o.singleTenant, "single-tenant", false, "all callers share one key space")
-	f.StringVar(&o.scope, "scope", "", "the authenticated caller: header:NAME or basic:user")
+	f.StringVar(&o.scope, "scope", "", "the caller, whom something in front must have authenticated: header:NAME or basic:user (the password is not checked)")
 	f.BoolVar(&o.requireKey, "require-key", false, "refuse a guarded request without a key")
 	f.DurationVar(&o.lease, "lease", onceward.DefaultLease, "how long a claim holds without a heartbeat")
-	f.DurationVar(&o.drain, "drain", 30*time.Second, "how long a SIGTERM waits for running attempts and their results; a second one ends it")
+	f.DurationVar(&o.drain, "drain", 30*time.Second, "how long a SIGTERM waits for running attempts and their results, 0s: not at all; a second one ends it")
 	f.StringVar(&o.file, "config", "", "configuration file (YAML)")
 	return cmd
 }
@@ -114,7 +121,7 @@ func (o *serveOptions) fill(cmd *cobra.Command) (err error) {
 	} else {
 		o.scopeFrom = strings.Replace(o.scopeFrom, "--scope", "--single-tenant", 1)
 	}
-	_, err = o.store.parse()
+	o.storeURL, err = o.store.parse()
 	return err
 }
 
@@ -132,8 +139,6 @@ func (o *serveOptions) take(c *config.Config, set func(flag string) bool) {
 	}
 	text("listen", &o.listen, c.Listen)
 	text("store", &o.store.url, c.Store)
-	text("schema", &o.store.schema, c.Schema)
-	text("table-prefix", &o.store.prefix, c.TablePrefix)
 	if c.AdminListen != nil && !set("admin-listen") {
 		o.adminListen = *c.AdminListen
 	}
@@ -147,12 +152,13 @@ func (o *serveOptions) take(c *config.Config, set func(flag string) bool) {
 	if !set("require-key") {
 		o.requireKey = c.RequireKey
 	}
-	if v := c.Lease.Value(); !set("lease") && v > 0 {
-		o.lease = v
+	if !set("lease") && c.Lease != "" {
+		o.lease = c.Lease.Value()
 	}
-	if v := c.Drain.Value(); !set("drain") && v > 0 {
-		o.drain = v
+	if !set("drain") && c.Drain != "" {
+		o.drain = c.Drain.Value()
 	}
+	o.readTimeout = c.ReadTimeout.Value()
 	o.routes = c.Routes
 }
 
@@ -186,19 +192,18 @@ func serve(ctx context.Context, o *serveOptions, log *slog.Logger) error {
 		adminAddress = office.Addr().String()
 	}
 
-	storeName, err := o.store.name()
-	if err != nil {
-		return err
-	}
 	st, err := o.store.open(ctx, true)
 	if err != nil {
-		return err
+		return away(err)
 	}
-	if storeName == "memory:" {
+	if o.storeURL.Scheme == "memory" {
 		log.Warn("onceward keeps its records in memory: they end with the process, and a retry after that runs again; use --store sqlite:PATH")
 	}
+	if o.scope == basicUser {
+		log.Warn("onceward believes the user of a basic authentication and does not check the password: something in front must have, or anybody who names a user gets that user's answers")
+	}
 	tended := watch(st, log)
-	a, err := newAdmin(tended)
+	a, err := newAdmin(tended, log)
 	if err != nil {
 		return errors.Join(err, st.close())
 	}
@@ -225,7 +230,7 @@ func serve(ctx context.Context, o *serveOptions, log *slog.Logger) error {
 		a.sweep(sweeping, min(max(o.lease/3, 100*time.Millisecond), 5*time.Second), log)
 	}()
 	log.Info("onceward serves", slog.String("listen", public.Addr().String()), slog.String("admin", adminAddress),
-		slog.String("upstream", o.target.Redacted()), slog.String("store", storeName), slog.String("scope", o.whose()))
+		slog.String("upstream", o.target.Redacted()), slog.String("store", o.storeURL.String()), slog.String("scope", o.whose()))
 
 	var cause error
 	select {
@@ -239,7 +244,22 @@ func serve(ctx context.Context, o *serveOptions, log *slog.Logger) error {
 	stopSweep()
 	<-swept
 	_ = adminSrv.Close()
+	a.probe.close()
 	return errors.Join(cause, st.close())
+}
+
+// away gives a store that could not be opened its exit status, which says that the same may go well later. Not so tables of
+// another version, and what is no store.
+func away(err error) error {
+	for _, other := range []error{sqlstore.ErrSchemaMissing, sqlstore.ErrSchemaOld, sqlstore.ErrSchemaNew} {
+		if errors.Is(err, other) {
+			return err
+		}
+	}
+	if status(err) != exitFailure {
+		return err
+	}
+	return &exitError{onceward.CodeStoreUnavailable.Exit(), err}
 }
 
 // whose says how callers are told apart, and where that was said.
@@ -248,23 +268,6 @@ func (o *serveOptions) whose() string {
 		return "single tenant (" + o.scopeFrom + ")"
 	}
 	return o.scope + " (" + o.scopeFrom + ")"
-}
-
-// drain stops accepting and lets attempts and unrecorded results end. What does not end in time is left to lapse.
-func drain(srv *http.Server, guard *onceward.Guard, limit time.Duration, log *slog.Logger) error {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	err := srv.Shutdown(ctx)
-	if err != nil {
-		_ = srv.Close()
-	}
-	lost, closeErr := guard.Close(ctx)
-	if err == nil && closeErr == nil {
-		log.Info("onceward drained")
-		return nil
-	}
-	log.Warn("onceward stops with attempts unfinished: their records lapse and are recovered", slog.Int("unrecorded_results", lost))
-	return &exitError{exitTimeout, fmt.Errorf("not drained after %v: raise --drain, or lower the timeouts", limit)}
 }
 
 func listen(ctx context.Context, address, flag string) (net.Listener, error) {
@@ -281,13 +284,13 @@ func listen(ctx context.Context, address, flag string) (net.Listener, error) {
 // handler builds the gateway from flags and routes.
 func (o *serveOptions) handler(guard *onceward.Guard, log *slog.Logger) (http.Handler, error) {
 	base := onceward.Operation{Name: httpOperation, Lease: o.lease, Timeout: httpTimeout}
-	shared := oncehttp.Options{RequireKey: o.requireKey, Scope: o.caller, Budget: oncehttp.NewBudget(256 << 20)}
+	shared := oncehttp.Options{RequireKey: o.requireKey, Scope: o.caller, Budget: oncehttp.NewBudget(256 << 20), Logger: log}
 	op, err := guard.Define(base)
 	if err != nil {
 		return nil, err
 	}
 	own := shared
-	opts := gateway.Options{Upstream: o.target, Logger: log, Default: gateway.Route{Op: op, HTTP: &own}}
+	opts := gateway.Options{Upstream: o.target, Logger: log, ReadTimeout: o.readTimeout, Default: gateway.Route{Op: op, HTTP: &own}}
 	for i := range o.routes {
 		route, err := o.routes[i].Define(guard, base, shared)
 		if err != nil {

@@ -2,8 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
+
+	"github.com/ncruces/go-sqlite3"
 
 	"github.com/onceward/onceward/driver"
 	"github.com/onceward/onceward/gateway"
@@ -33,10 +37,19 @@ func watch(s janitor.Store, log *slog.Logger) *watched {
 
 func (w *watched) Claim(ctx context.Context, c driver.Claim) (driver.Claimed, error) {
 	got, err := w.Store.Claim(ctx, c)
+	if noRoom(err) {
+		err = fmt.Errorf("%w: %w", driver.ErrStoreFull, err)
+	}
 	if err == nil && got.Verdict == driver.OutcomeOpen && got.Record.UpdatedAt.Equal(got.Now) { // just now, by this claim as a rule
 		w.tell(ctx, &got.Record)
 	}
 	return got, err
+}
+
+// noRoom reports whether SQLite could not write its file. On a full disk the driver says it in these words, and not that the
+// disk is full; as the write failed, there was no commit.
+func noRoom(err error) bool {
+	return errors.Is(err, sqlite3.IOERR_WRITE) && !errors.Is(err, driver.ErrStoreFull)
 }
 
 func (w *watched) Finish(ctx context.Context, f driver.Finish) (driver.Finished, error) {
