@@ -17,7 +17,6 @@ import (
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/gateway"
 	"github.com/onceward/onceward/internal/config"
-	"github.com/onceward/onceward/internal/storeurl"
 	"github.com/onceward/onceward/oncehttp"
 	"github.com/onceward/onceward/store/sqlstore"
 )
@@ -33,9 +32,8 @@ type serveOptions struct {
 	upstreamFrom string // where it was said, for errors and the log
 	scopeFrom    string
 
-	target   *url.URL
-	caller   func(*http.Request) (onceward.Scope, error) // nil: one tenant
-	storeURL *storeurl.URL
+	target *url.URL
+	caller func(*http.Request) (onceward.Scope, error) // nil: one tenant
 }
 
 const (
@@ -121,7 +119,7 @@ func (o *serveOptions) fill(cmd *cobra.Command) (err error) {
 	} else {
 		o.scopeFrom = strings.Replace(o.scopeFrom, "--scope", "--single-tenant", 1)
 	}
-	o.storeURL, err = o.store.parse()
+	_, err = o.store.parse()
 	return err
 }
 
@@ -139,6 +137,8 @@ func (o *serveOptions) take(c *config.Config, set func(flag string) bool) {
 	}
 	text("listen", &o.listen, c.Listen)
 	text("store", &o.store.url, c.Store)
+	text("schema", &o.store.schema, c.Schema)
+	text("table-prefix", &o.store.prefix, c.TablePrefix)
 	if c.AdminListen != nil && !set("admin-listen") {
 		o.adminListen = *c.AdminListen
 	}
@@ -192,11 +192,15 @@ func serve(ctx context.Context, o *serveOptions, log *slog.Logger) error {
 		adminAddress = office.Addr().String()
 	}
 
+	storeName, err := o.store.name()
+	if err != nil {
+		return err
+	}
 	st, err := o.store.open(ctx, true)
 	if err != nil {
 		return away(err)
 	}
-	if o.storeURL.Scheme == "memory" {
+	if storeName == "memory:" {
 		log.Warn("onceward keeps its records in memory: they end with the process, and a retry after that runs again; use --store sqlite:PATH")
 	}
 	if o.scope == basicUser {
@@ -230,7 +234,7 @@ func serve(ctx context.Context, o *serveOptions, log *slog.Logger) error {
 		a.sweep(sweeping, min(max(o.lease/3, 100*time.Millisecond), 5*time.Second), log)
 	}()
 	log.Info("onceward serves", slog.String("listen", public.Addr().String()), slog.String("admin", adminAddress),
-		slog.String("upstream", o.target.Redacted()), slog.String("store", o.storeURL.String()), slog.String("scope", o.whose()))
+		slog.String("upstream", o.target.Redacted()), slog.String("store", storeName), slog.String("scope", o.whose()))
 
 	var cause error
 	select {

@@ -104,6 +104,15 @@ func told(err error) error {
 	return err
 }
 
+// name is the store's URL without its password.
+func (f *storeFlags) name() (string, error) {
+	u, err := f.parse()
+	if err != nil {
+		return "", err
+	}
+	return u.String(), nil
+}
+
 // shellQuoted is text as a shell takes it for one word.
 func shellQuoted(text string) string {
 	if strings.ContainsAny(text, " \t\n'\"\\$&;|<>()*?`#!{}[]~") {
