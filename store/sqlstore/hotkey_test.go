@@ -73,7 +73,7 @@ func TestHotKey(t *testing.T) {
 		wg.Wait()
 		t.Logf("in %v: %d claims of the hot key were answered, %d other attempts ran, the slowest took %v, %d heartbeats of another",
 			held, hotClaims.Load(), otherClaims.Load(), time.Duration(slowest.Load()), otherBeats.Load())
-		if otherClaims.Load() < 50 || otherBeats.Load() == 0 {
+		if otherClaims.Load() < 20 || otherBeats.Load() == 0 { // behind it there would be one or two
 			t.Error("others have to wait for the hot key")
 		}
 		if err := tx.Rollback(); err != nil {
