@@ -2,9 +2,11 @@ package oncehttp_test
 
 import (
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	_ "github.com/ncruces/go-sqlite3/driver"
@@ -30,12 +32,41 @@ func siteOn(t *testing.T, store driver.Store, o onceward.Operation, opts *onceht
 		t.Fatal(err)
 	}
 	s := &site{op: op}
-	s.Server = httptest.NewServer(once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	served, _ := logged(t, once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.runs.Add(1)
 		h(w, r)
 	})))
-	t.Cleanup(s.Close)
+	s.Server = served.Server
 	return s
+}
+
+// logged serves a handler on a server whose log can be read.
+func logged(t *testing.T, h http.Handler) (*site, *logText) {
+	t.Helper()
+	text := &logText{}
+	s := &site{Server: httptest.NewUnstartedServer(h)}
+	s.Config.ErrorLog = log.New(text, "", 0)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s, text
+}
+
+// logText is what was logged.
+type logText struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 func respond(status int, body string) http.HandlerFunc {
