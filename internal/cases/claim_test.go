@@ -46,7 +46,7 @@ func TestCaseB001SecondClaimChangesNothing(t *testing.T) {
 func TestCaseB001EachCallerAProcess(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(w *world) {
-		const callers, keys = 8, 20
+		const callers, keys = 8, 12
 		ps := w.processes(callers, onceward.Operation{})
 		for i := range keys {
 			keyText := fmt.Sprint("K", i)
@@ -145,7 +145,7 @@ func TestCaseB001StormOnEveryStore(t *testing.T) {
 		oncetest.Storm(w, func(i int) error {
 			answers[i] = patient[i%2].pay("wait", func(context.Context) error {
 				for _, p := range patient {
-					p.await(faultstore.Claim, 1) // the other process has come
+					p.await(w.Context(), faultstore.Claim, 1) // the other process has come
 				}
 				return nil
 			})
@@ -200,7 +200,7 @@ func TestCaseB003OneTakesOver(t *testing.T) {
 	onEveryStore(t, func(w *world) {
 		o := onceward.Operation{Repeatable: true}
 		ps := w.processes(6, o)
-		for i := range 10 {
+		for i := range 6 {
 			keyText := fmt.Sprint("K", i)
 			w.leaveDead(keyText, o)
 			dead := w.record(keyText)
@@ -271,7 +271,7 @@ func TestCaseB005NoMomentBetweenClaimAndResult(t *testing.T) {
 				other = b.pay(keyText, nil)
 			} else {
 				wg.Go(func() { other = b.pay(keyText, nil) })
-				b.await(faultstore.Claim, 2) // asked, and asked again
+				b.await(w.Context(), faultstore.Claim, 2) // asked, and asked again
 			}
 			close(s.open)
 			wg.Wait()
@@ -293,7 +293,7 @@ func TestCaseB005WaiterBecomesTheRunner(t *testing.T) {
 		busy := errors.New("busy")
 		first := ps[0].pay("K", func(context.Context) error {
 			wg.Go(func() { second = ps[1].pay("K", nil) })
-			ps[1].await(faultstore.Claim, 1)
+			ps[1].await(w.Context(), faultstore.Claim, 1)
 			return busy
 		})
 		wg.Wait()
@@ -345,7 +345,7 @@ func TestCaseB007TheRecordIsTheRunners(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(w *world) {
 		ps, requests := w.processes(2, onceward.Operation{}), []string{payments, refunds}
-		for n := range 15 {
+		for n := range 10 {
 			keyText := fmt.Sprint("K", n)
 			answers := make([]answer, 2)
 			oncetest.Storm(w, func(i int) error {

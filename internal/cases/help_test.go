@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
+	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,7 +27,13 @@ import (
 	"github.com/onceward/onceward/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// These tests wait for disks, servers and heartbeats far more than they compute. A -parallel of the caller's still rules.
+	if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // patience bounds every wait, so that a broken build fails instead of hanging.
 const patience = 30 * time.Second
@@ -90,13 +99,20 @@ func (w *world) processOn(store driver.Store, o onceward.Operation, opts oncewar
 	if p.op, err = g.Define(o); err != nil {
 		w.Fatal(err)
 	}
+	number := w.opened
 	w.Cleanup(func() {
+		if w.Failed() {
+			p.tell(number)
+		}
 		if p.dead {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.Context()), patience)
 		defer cancel()
-		if lost, err := g.Close(ctx); lost != 0 || err != nil {
+		if w.Failed() {
+			cancel() // what is open then stays open
+		}
+		if lost, err := g.Close(ctx); (lost != 0 || err != nil) && !w.Failed() {
 			w.Errorf("close: %d results lost, %v", lost, err)
 		}
 	})
@@ -119,7 +135,18 @@ func (p *process) note(e onceward.Event) {
 	p.more = make(chan struct{})
 }
 
-// heard counts events, of the key unless it is empty.
+// tell logs what was odd in a test that failed: calls of the store that took long or went wrong.
+func (p *process) tell(number int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.events {
+		if e.Err != nil && e.Kind != onceward.EventDecision || e.Kind == onceward.EventStore && e.Duration > time.Second {
+			p.w.Logf("process %d: %d %s in %v: %v", number, e.Kind, e.Outcome, e.Duration, e.Err)
+		}
+	}
+}
+
+// heard counts events of a kind and outcome; more is closed at the next event of any.
 func (p *process) heard(kind onceward.EventKind, outcome string) (n int, more <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,8 +158,8 @@ func (p *process) heard(kind onceward.EventKind, outcome string) (n int, more <-
 	return n, p.more
 }
 
-// await waits until a store call of the process has returned n times.
-func (p *process) await(call faultstore.Call, n int) {
+// await waits until a store call of the process has returned n times, or ctx ends.
+func (p *process) await(ctx context.Context, call faultstore.Call, n int) {
 	p.w.Helper()
 	late := time.After(patience)
 	for {
@@ -142,6 +169,8 @@ func (p *process) await(call faultstore.Call, n int) {
 		}
 		select {
 		case <-more:
+		case <-ctx.Done():
+			return
 		case <-late:
 			p.w.Errorf("%d of %d calls of %s", got, n, call)
 			return

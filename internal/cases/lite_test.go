@@ -75,7 +75,7 @@ func TestCaseB065ExpiredKeyIsNew(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(w *world) {
 		ps := w.processes(6, onceward.Operation{Retention: time.Hour})
-		for i := range 8 {
+		for i := range 5 {
 			keyText := fmt.Sprint("K", i)
 			first := ps[i%len(ps)].pay(keyText, nil)
 			w.wantRun(1, first)

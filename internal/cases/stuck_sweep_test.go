@@ -21,12 +21,14 @@ func TestCaseB016TheDeadAreFoundByTheirLease(t *testing.T) {
 		o := onceward.Operation{Repeatable: true} // 30 s, and its grace of 10 s
 		w.leaveDead("K", o)
 		p := w.process(o)
-		w.shift("K", 29*time.Second)
-		w.wantRefused(onceward.ErrInFlight, p.pay("K", nil))
-		if rep := w.sweep(); rep.Processing != 1 || rep.Repeatable+rep.Unclear != 0 {
-			w.Errorf("%+v", rep)
+		for _, passed := range []time.Duration{29 * time.Second, 2 * time.Second} { // within the lease, and within the grace
+			w.shift("K", passed)
+			w.wantRefused(onceward.ErrInFlight, p.pay("K", nil))
+			if rep := w.sweep(); rep.Processing != 1 || rep.Repeatable+rep.Unclear != 0 {
+				w.Errorf("%+v", rep)
+			}
 		}
-		w.shift("K", 11*time.Second)
+		w.shift("K", 9*time.Second)
 		a := p.pay("K", nil)
 		w.wantRun(2, a)
 		if !a.info.Takeover {
@@ -65,21 +67,21 @@ func TestCaseB018ObedientClientGetsThrough(t *testing.T) {
 	})
 }
 
-// TestCaseB016B019LiveWorkIsLeftAlone: who sends heartbeats keeps the key, lease after lease, though others ask for it and
-// two processes sweep without a pause. The sweeps settle the dead beside them, once each.
+// TestCaseB016B019LiveWorkIsLeftAlone: two processes sweep without a pause beside 20 who work, under leases that are fresh,
+// that are over but for their grace, and that heartbeats renew for longer than one lasts, while others ask for their keys.
+// The sweeps settle the dead among them, once each.
 func TestCaseB016B019LiveWorkIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	const workers, lease = 20, 1500 * time.Millisecond // three heartbeats, and time enough for a slow machine
 	onEveryStore(t, func(w *world) {
-		o := onceward.Operation{Repeatable: true, Lease: lease}
-		ps := w.processes(2, o)
-		dead := w.process(o)
-		for i := range workers {
+		long := onceward.Operation{Repeatable: true, Lease: time.Hour}
+		beating := onceward.Operation{Repeatable: true, Lease: 2 * time.Second} // time enough between heartbeats for a slow machine
+		dead := w.process(long)
+		for i := range 20 {
 			dead.begin(fmt.Sprint("dead", i))
 		}
 		dead.die()
-		for i := range workers {
-			w.shift(fmt.Sprint("dead", i), time.Minute)
+		for i := range 20 {
+			w.shift(fmt.Sprint("dead", i), 2*time.Hour)
 		}
 		ctx, stop := context.WithCancel(w.Context())
 		var work, sweeps sync.WaitGroup
@@ -93,27 +95,50 @@ func TestCaseB016B019LiveWorkIsLeftAlone(t *testing.T) {
 				}
 			})
 		}
-		for i := range workers {
-			p, other, keyText := ps[i%2], ps[1-i%2], fmt.Sprint("K", i)
-			work.Go(func() {
+		done := make(chan struct{}) // by those who send heartbeats
+		for i, p := range w.processes(2, long) {
+			for n := range 8 {
+				keyText := fmt.Sprint("long", i, n)
+				held := make(chan struct{})
+				work.Go(func() {
+					w.wantRun(1, p.pay(keyText, func(context.Context) error { close(held); <-done; return nil }))
+				})
+				w.wait(held)
+				if n%4 == 0 {
+					w.shift(keyText, 61*time.Minute)
+				}
+			}
+		}
+		ps := w.processes(2, beating)
+		var hearts sync.WaitGroup
+		for i := range 4 {
+			p, other, keyText := ps[i%2], ps[1-i%2], fmt.Sprint("beating", i)
+			hearts.Go(func() {
 				w.wantRun(1, p.pay(keyText, func(ctx context.Context) error {
-					for beats := workers / 2; !w.outlived(keyText); beats += workers / 2 { // one more of each worker of the process
-						p.await(faultstore.Renew, beats)
+					for beats := 2; ctx.Err() == nil && !w.outlived(keyText); beats += 2 { // one more of each of the process's two
+						p.await(ctx, faultstore.Renew, beats)
 						w.wantRefused(onceward.ErrInFlight, other.pay(keyText, nil))
 					}
 					return context.Cause(ctx)
 				}))
 			})
 		}
+		hearts.Wait()
+		close(done)
 		work.Wait()
 		stop()
 		sweeps.Wait()
 		w.Logf("%d sweeps", swept.Load())
-		if n := settled.Load(); n != workers {
-			w.Errorf("%d were settled, want the %d dead once each", n, workers)
+		if n := settled.Load(); n != 20 {
+			w.Errorf("%d were settled, want the 20 dead once each", n)
 		}
-		for i := range workers {
-			w.wantRuns(fmt.Sprint("K", i), 1)
+		for i := range 4 {
+			w.wantRuns(fmt.Sprint("beating", i), 1)
+		}
+		for i := range 16 {
+			w.wantRuns(fmt.Sprint("long", i/8, i%8), 1)
+		}
+		for i := range 20 {
 			w.wantRun(2, ps[i%2].pay(fmt.Sprint("dead", i), nil))
 		}
 	})
@@ -127,7 +152,7 @@ func (w *world) outlived(keyText string) bool {
 		return true
 	}
 	r := &snap.Record
-	return r.Status != driver.Processing || snap.Now.Sub(r.CreatedAt) > r.Lease+r.Lease/3+r.Lease/6
+	return r.Status != driver.Processing || snap.Now.Sub(r.CreatedAt) > r.Lease+r.Lease/3
 }
 
 // late is a store in which something happens between a sweep's look and its settlement.
@@ -173,10 +198,13 @@ func TestCaseB019SweeperIsLate(t *testing.T) {
 		var second onceward.Decision
 		untouched("taken over", sweep(func() {
 			if second = p.begin("K"); second.Kind != onceward.KindRun || second.Number != 2 {
-				w.Errorf("%+v", second)
+				w.Fatalf("%+v", second)
 			}
 			w.shift("K", time.Minute)
 		}))
+		if second.Attempt == nil {
+			w.Fatal("the sweep settled nothing")
+		}
 		result := onceward.Result{Codec: "raw", Data: []byte("second")}
 		if end, err := second.Attempt.Succeed(w.Context(), result); err != nil || !end.Recorded {
 			w.Errorf("%+v %v", end, err)

@@ -112,6 +112,16 @@ func TestCaseB009HandlersEnds(t *testing.T) {
 	})
 }
 
+// lossy is a store that can't keep results. A key could be freed in it, but never is: the work has run.
+type lossy struct{ driver.Store }
+
+func (l lossy) Finish(ctx context.Context, f driver.Finish) (driver.Finished, error) {
+	if f.Outcome.Status == driver.Success {
+		return driver.Finished{}, faultstore.Err
+	}
+	return l.Store.Finish(ctx, f)
+}
+
 // TestCaseB009FinishThatFails is made again; and a result that can't be written leaves a key that lapses.
 func TestCaseB009FinishThatFails(t *testing.T) {
 	t.Parallel()
@@ -132,8 +142,7 @@ func TestCaseB009FinishThatFails(t *testing.T) {
 			w.wantRuns(name, 1)
 		}
 
-		p := w.processOn(w.stores[0], onceward.Operation{Repeatable: true}, onceward.Options{SingleTenant: true, FinishGrace: 100 * time.Millisecond})
-		p.store.Refuse(faultstore.Finish, -1)
+		p := w.processOn(lossy{w.stores[0]}, onceward.Operation{Repeatable: true}, onceward.Options{SingleTenant: true, FinishGrace: 100 * time.Millisecond})
 		first := p.pay("never", nil)
 		if first.err != nil || first.info.Recorded || len(first.body) == 0 {
 			w.Errorf("unrecorded: %v", first)
@@ -249,13 +258,12 @@ func TestCaseB015CloseLetsResultsLand(t *testing.T) {
 			first = a.pay("K", func(context.Context) error { close(entered); <-release; return nil })
 		})
 		w.wait(entered)
-		closed := make(chan error, 1)
+		closed := make(chan struct{})
 		go func() {
-			lost, err := a.Close(w.Context())
-			if lost != 0 {
-				err = fmt.Errorf("%d results lost, %w", lost, err)
+			defer close(closed)
+			if lost, err := a.Close(w.Context()); lost != 0 || err != nil {
+				w.Errorf("%d results lost, %v", lost, err)
 			}
-			closed <- err
 		}()
 		for n := 0; ; n++ { // until it refuses
 			late := a.pay(fmt.Sprint("late", n), func(context.Context) error { return errors.New("before the close") })
@@ -267,14 +275,12 @@ func TestCaseB015CloseLetsResultsLand(t *testing.T) {
 		close(release)
 		w.wait(s.reached)
 		select {
-		case err := <-closed:
-			w.Errorf("closed before the result was written: %v", err)
+		case <-closed:
+			w.Error("closed before the result was written")
 		default:
 		}
 		close(s.open)
-		if err := <-closed; err != nil {
-			w.Error(err)
-		}
+		w.wait(closed)
 		wg.Wait()
 		w.wantRun(1, first)
 		w.wantReplay(first.body, w.process(onceward.Operation{}).pay("K", nil))
@@ -297,7 +303,7 @@ func TestCaseB015PastTheGrace(t *testing.T) {
 			wg.Go(func() {
 				late = a.pay(keyText, func(ctx context.Context) error {
 					close(entered)
-					<-ctx.Done()
+					w.wait(ctx.Done())
 					<-release
 					if !errors.Is(context.Cause(ctx), onceward.ErrClosed) {
 						w.Errorf("cancelled by %v", context.Cause(ctx))
