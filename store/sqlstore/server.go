@@ -22,10 +22,25 @@ type server struct {
 }
 
 func newServer(s *Store, connections int) *server {
-	if most := s.db.Stats().MaxOpenConnections; most > 0 {
+	most := s.db.Stats().MaxOpenConnections
+	if most > 0 {
 		connections = min(connections, max(1, most-2)) // one for heartbeats, one for everybody else
 	}
-	return &server{store: s, calls: newSessions(s, connections), beats: newSessions(s, 1)}
+	p := &server{store: s, calls: newSessions(s, connections)}
+	p.beats = p.calls
+	if most == 0 || most > 2 {
+		p.beats = newSessions(s, 1)
+	}
+	return p
+}
+
+// ready opens a session of each lane before others can take the handle's connections.
+func (p *server) ready(ctx context.Context) error {
+	err := p.calls.use(ctx, func(on *session) error { _, err := p.store.floor.get(ctx, p.store, on); return err })
+	if err == nil && p.beats != p.calls {
+		err = p.beats.use(ctx, func(*session) error { return nil })
+	}
+	return err
 }
 
 // read implements runner.
@@ -73,6 +88,8 @@ func (p *server) again(ctx context.Context, lane *sessions, f func(context.Conte
 func (p *server) close() {
 	p.closing.Do(func() {
 		p.calls.close()
-		p.beats.close()
+		if p.beats != p.calls {
+			p.beats.close()
+		}
 	})
 }

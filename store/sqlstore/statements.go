@@ -4,8 +4,7 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"errors"
-	"math"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/onceward/onceward/dialect"
@@ -50,7 +49,7 @@ func (s *Store) begin(ctx context.Context, on conn, c *driver.Claim) (got begun,
 		}, args...)
 		return got, err
 	case dialect.MySQL:
-		floor, err := s.floor.get(ctx)
+		floor, err := s.floor.get(ctx, s, on)
 		if err != nil {
 			return got, err
 		}
@@ -174,31 +173,27 @@ func (s *Store) get(ctx context.Context, on conn, id driver.ID) (rec *driver.Rec
 }
 
 // floorAge is how long the floor is taken for what it was.
-const floorAge = time.Second
+const floorAge = int64(time.Second)
 
 // floor is the fence floor of MySQL as it was a moment ago. It guards against a clock that goes back behind what was purged,
 // which takes longer than that moment.
 type floor struct {
-	store *Store // asked on its own sessions: a read in a caller's transaction would take its snapshot
-	mu    sync.Mutex
-	value int64
-	asked time.Time
+	value atomic.Int64
+	asked atomic.Int64 // when, in nanoseconds; Open asks first
 }
 
-func (f *floor) get(ctx context.Context) (int64, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if now := time.Now(); now.Sub(f.asked) > floorAge {
-		err := f.store.runner.(*server).beats.use(ctx, func(s *session) (err error) {
-			_, f.value, err = f.store.clock(ctx, s)
-			return err
-		})
-		if err != nil {
-			return 0, err
-		}
-		f.asked = now
+// get returns the floor. One caller at a time asks for it anew, on the session that it has; inside a caller's transaction
+// nobody does: a read there would take the transaction's snapshot.
+func (f *floor) get(ctx context.Context, s *Store, on conn) (int64, error) {
+	asked, now := f.asked.Load(), time.Now().UnixNano()
+	if s.bound || now-asked < floorAge && now >= asked || !f.asked.CompareAndSwap(asked, now) {
+		return f.value.Load(), nil
 	}
-	return f.value, nil
+	_, value, err := s.clock(ctx, on)
+	if err == nil {
+		f.value.Store(value)
+	}
+	return value, err
 }
 
 // write applies what was decided on cur, nil for a missing record, if that is still what is there.
@@ -218,6 +213,3 @@ func (s *Store) write(ctx context.Context, on conn, cur, next *driver.Record, w 
 	}
 	return err
 }
-
-// noLimit lets an insert pass whatever the fence floor is.
-const noLimit = int64(math.MaxInt64)

@@ -108,8 +108,11 @@ func Open(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 	if opts != nil && opts.Connections > 0 {
 		connections = opts.Connections
 	}
-	s.runner = newServer(s, connections)
-	s.setup = s.ownSession
+	p := newServer(s, connections)
+	s.runner, s.setup = p, s.ownSession
+	if err := p.ready(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	return s, nil
 }
 
@@ -119,7 +122,7 @@ func describe(db *sql.DB, opts *Options) (s *Store, err error) {
 		opts = &Options{}
 	}
 	s = &Store{db: db, dialect: opts.Dialect, reading: "read"}
-	s.floor = &floor{store: s}
+	s.floor = &floor{}
 	if s.dialect == 0 {
 		if s.dialect, err = dialect.Of(db); err != nil {
 			return nil, err
