@@ -98,7 +98,8 @@ func (g *Guard) check(ctx context.Context, op *Op, call *Call) (in intent, err e
 			return in, fmt.Errorf("onceward: Call.Request of operation %q can't be fingerprinted: %w", op.policy.Name, err)
 		}
 	}
-	if w := max(op.policy.OnInFlight.wait, op.policy.LockWait); w > 0 {
+	// Inside the caller's own transaction there is nothing to wait for: another try would be in the same one.
+	if w := max(op.policy.OnInFlight.wait, op.policy.LockWait); w > 0 && (g.bound == nil || g.bound.Commits) {
 		in.until = time.Now().Add(w)
 	}
 	return in, nil

@@ -48,6 +48,11 @@ type Operation struct {
 	// it as a victim (a deadlock, a failed serialization). Zero: never, the caller is told to come again.
 	Reruns int
 
+	// Savepoint keeps the claim of the transaction kind while what the work wrote is rolled back, for a Final or Unknown end.
+	// Without it such an end is recorded by a new claim, and somebody else may run the work in between: fine where the work
+	// touches nothing but its transaction. It costs a round trip, and is implied by KeepFailure.
+	Savepoint bool
+
 	// Codec turns results into bytes. Nil: JSON.
 	Codec Codec
 }
@@ -160,8 +165,11 @@ func (o Operation) withDefaults() (Operation, error) {
 	if o.OnInFlight.wait < 0 {
 		bad("wait %v: must not be negative", o.OnInFlight.wait)
 	}
-	if !o.Tx && (o.LockWait != 0 || o.Reruns != 0) {
-		bad("LockWait and Reruns are of the transaction kind: set Tx")
+	if !o.Tx && (o.LockWait != 0 || o.Reruns != 0 || o.Savepoint) {
+		bad("LockWait, Reruns and Savepoint are of the transaction kind: set Tx")
+	}
+	if o.Tx && o.OnError == KeepFailure {
+		o.Savepoint = true
 	}
 	if o.Tx && o.OnStoreDown == Open {
 		bad("OnStoreDown Open: work in a transaction can't run without its database")

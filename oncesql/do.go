@@ -20,12 +20,13 @@ import (
 // those elsewhere wait in the database at most Operation.LockWait and are then in flight. A claim that loses against another
 // transaction before fn began is made anew, in a transaction of its own; fn is run again only as Operation.Reruns says.
 //
-// fn must neither commit nor roll back. Its context is that of onceward.Do: a caller that hangs up cancels nothing.
+// fn must neither commit nor roll back, and must return the error of a deadlock (MySQL's 1213): the server has rolled
+// everything back by then, and what fn would write afterwards commits by itself. Its context is that of onceward.Do: a caller that hangs up cancels nothing.
 //
 // Errors are those of onceward.Do, and these:
 //   - fn's own error: everything was rolled back, a retry runs again;
-//   - *FinalError: what fn wrote is rolled back, the answer no is kept, in a transaction of its own;
-//   - ErrUnknown: fn said so by onceward.Unknown, or the reply to COMMIT was lost and the database did not come back to say
+//   - *FinalError: what fn wrote is rolled back, the answer no is kept (see Operation.Savepoint);
+//   - ErrUnknown: fn said so by onceward.Unknown, for which set Operation.Savepoint, or the reply to COMMIT was lost and the database did not come back to say
 //     what became of it: a retry with the same key finds out;
 //   - ErrStoreUnavailable: the database can't be reached, or chose this transaction as a victim; nothing happened;
 //   - ErrOtherDatabase, ErrInsideTx: nothing happened, and never will.
@@ -57,7 +58,7 @@ func once[T any](ctx context.Context, op *onceward.Op, store driver.TxStore, db 
 	// The transaction outlives the caller, and ends with the attempt.
 	life, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Timeout)
 	defer cancel()
-	t := &transaction{db: db, store: store, wait: policy.LockWait, life: life, once: func(check func() error) error { return check() }}
+	t := &transaction{db: db, store: store, wait: policy.LockWait, keep: policy.Savepoint, life: life, once: func(check func() error) error { return check() }}
 	if handle, ok := db.(*sql.DB); ok { // always of the same database
 		t.once = func(check func() error) error { return op.Guard().Once(weak.Make(handle), check) }
 	}
@@ -71,6 +72,7 @@ type transaction struct {
 	db    Beginner
 	store driver.TxStore
 	wait  time.Duration
+	keep  bool            // the claim, by a savepoint
 	life  context.Context //nolint:containedctx // of the transactions, which begin later
 	tx    *sql.Tx
 	once  func(check func() error) error // runs a check of the database, once where that is enough
@@ -130,6 +132,20 @@ type ending struct {
 	t *transaction
 }
 
+const savepoint = "onceward_claim"
+
+// Claim implements driver.Store. Only a claim keeps the transaction, and its connection.
+func (e *ending) Claim(ctx context.Context, c driver.Claim) (driver.Claimed, error) {
+	got, err := e.Store.Claim(ctx, c)
+	if err == nil && got.Verdict == driver.GotClaim && e.t.keep {
+		_, err = e.t.tx.ExecContext(ctx, "SAVEPOINT "+savepoint)
+	}
+	if err != nil || got.Verdict != driver.GotClaim {
+		e.t.rollback()
+	}
+	return got, err
+}
+
 // Finish implements driver.Store. A success is written and committed. After any other end what the work wrote is rolled back;
 // an end that duplicates have to know of is then recorded in a transaction of its own.
 func (e *ending) Finish(ctx context.Context, f driver.Finish) (driver.Finished, error) {
@@ -139,6 +155,14 @@ func (e *ending) Finish(ctx context.Context, f driver.Finish) (driver.Finished, 
 	case f.Outcome.Failure == driver.Retryable:
 		e.t.rollback()
 		return nothing(&f), nil
+	case e.t.keep && e.t.tx != nil:
+		if _, err := e.t.tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+savepoint); err != nil {
+			break
+		}
+		// The transaction's time may end just now; then nothing of it is left, and the end is recorded like any other.
+		if done, err := e.succeed(ctx, f); err == nil || errors.Is(err, onceward.ErrUnknown) {
+			return done, err
+		}
 	}
 	e.t.rollback()
 	return e.t.record(ctx, f)
@@ -150,6 +174,7 @@ func nothing(f *driver.Finish) driver.Finished {
 		Status: driver.Fail, Failure: driver.Retryable, Error: f.Outcome.Error, Attempt: f.Attempt, Fence: f.Fence}}
 }
 
+// succeed writes an end beside what the transaction holds, and commits both.
 func (e *ending) succeed(ctx context.Context, f driver.Finish) (driver.Finished, error) {
 	done, err := e.Store.Finish(ctx, f)
 	if err != nil || !done.Applied {
@@ -165,6 +190,7 @@ func (e *ending) succeed(ctx context.Context, f driver.Finish) (driver.Finished,
 // settle finds out what became of a COMMIT without an answer, by claiming again: the claim waits for the old transaction, and
 // then either finds its record or shows that it is not there and will never be.
 func (t *transaction) settle(ctx context.Context, f driver.Finish, lost error) (driver.Finished, error) {
+	t.life = ctx // the work's time may be over
 	defer t.rollback()
 	for try := 0; ; try++ {
 		got, err := t.claim(ctx, &f.Claim)
@@ -182,6 +208,7 @@ func (t *transaction) settle(ctx context.Context, f driver.Finish, lost error) (
 
 // record writes the end of an attempt in a transaction of its own, unless somebody else was faster.
 func (t *transaction) record(ctx context.Context, f driver.Finish) (driver.Finished, error) {
+	t.life = ctx // the work's time may be over
 	defer t.rollback()
 	for try := 0; ; try++ {
 		got, err := t.claim(ctx, &f.Claim)
@@ -206,11 +233,10 @@ func (t *transaction) record(ctx context.Context, f driver.Finish) (driver.Finis
 }
 
 func (t *transaction) claim(ctx context.Context, c *driver.Claim) (driver.Claimed, error) {
-	store, err := t.begin(ctx)
-	if err != nil {
+	if _, err := t.begin(ctx); err != nil {
 		return driver.Claimed{}, err
 	}
-	return store.Claim(ctx, *c)
+	return t.store.Bind(exec(t.tx), t.wait).Claim(ctx, *c)
 }
 
 // pause waits a moment; false when there is no time left.

@@ -44,6 +44,9 @@ func Up(ctx context.Context, t Target) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := t.known(ctx, p); err != nil {
+		return nil, err
+	}
 	done, err := p.Up(ctx)
 	if err != nil {
 		if pending, again := p.HasPending(ctx); again == nil && !pending {
@@ -64,6 +67,9 @@ func Status(ctx context.Context, t Target) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := t.known(ctx, p); err != nil {
+		return nil, err
+	}
 	all, err := p.Status(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("onceward: migrate: %w", err)
@@ -73,6 +79,18 @@ func Status(ctx context.Context, t Target) ([]Step, error) {
 		steps = append(steps, Step{s.Source.Version, s.Source.Path, s.State == goose.StateApplied})
 	}
 	return steps, nil
+}
+
+// known refuses tables that a newer program has made.
+func (t *Target) known(ctx context.Context, p *goose.Provider) error {
+	version, err := p.GetDBVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("onceward: migrate: %w", err)
+	}
+	if version > sqlstore.SchemaVersion {
+		return fmt.Errorf("%w (they have version %d, it knows %d)", sqlstore.ErrSchemaNew, version, sqlstore.SchemaVersion)
+	}
+	return nil
 }
 
 // Print returns the SQL of all migrations, for people who apply it by their own means.

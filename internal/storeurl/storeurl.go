@@ -72,13 +72,16 @@ func Parse(text string) (*URL, error) {
 	if err != nil {
 		return nil, usage("the store URL can't be read: write what is not a letter or digit in user and password as %%XX")
 	}
+	// None of these shows any of the URL: what does not parse as meant may be a password.
 	switch {
+	case u.Opaque != "", strings.Contains(u.Path+u.RawQuery+u.Fragment, "@"):
+		return nil, usage("the store URL has its user and password in the wrong place: write #, /, ?, @ and %% in them as %%23, %%2F, %%3F, %%40 and %%25")
 	case u.Host == "":
-		return nil, usage("store %s: which host? %s", u.Redacted(), Help)
+		return nil, usage("the store URL names no host: %s", Help)
 	case u.Fragment != "":
-		return nil, usage("store %s: write # as %%23", u.Redacted())
+		return nil, usage("the store URL has a # in it: write it as %%23")
 	case strings.Contains(strings.Trim(u.Path, "/"), "/"):
-		return nil, usage("store %s: one database behind the host, and no more", u.Redacted())
+		return nil, usage("the store URL has more than one name behind the host: that is the database")
 	}
 	if scheme == "mysql" || scheme == "mariadb" {
 		return parseMySQL(u)

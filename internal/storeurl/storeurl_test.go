@@ -39,7 +39,9 @@ func TestParseRefuses(t *testing.T) {
 	for text, says := range map[string]string{
 		"onceward.db": "has no scheme", "": "has no scheme", "redis://h": "not known", "memory:x": "nothing behind",
 		"sqlite:": "needs a file", "sqlite::memory:": "memory:", "sqlite:o.db?mode=ro": "no options",
-		"postgres:///d": "which host", "postgres://u:s3cret@h/d#x": "%23", "postgres://u:s3cret@h/d/e": "one database",
+		"postgres:///d": "no host", "postgres://u:s3cret@h/d#x": "%23", "postgres://u:s3cret@h/d/e": "more than one",
+		"postgres://u:1#s3cret@h/d": "%23", "postgres://u:12/s3cret@h/d": "%2F", "postgres:u:s3cret@h/d": "%2F",
+		"postgres://u:12?s3cret@h/d": "%3F", "mysql://u:12?s3cret@h/d": "%3F", "postgres:///d?host=/tmp&password=s3cret": "no host",
 		"mysql://u:s3cret@h": "which database", "mysql://u:s3cret@h/d?timeout=x": "parameter",
 		"postgres://u:s3 cret@h/d": "%XX", "postgres://u:s3cret@h:port/d": "%XX",
 	} {

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/onceward/onceward/dialect"
 	"github.com/onceward/onceward/driver"
 )
 
@@ -73,7 +74,7 @@ func (p *sessions) use(ctx context.Context, f func(*session) error) error {
 	defer p.giveBack(s)
 	err := s.open(ctx, p.store, p.store.setup)
 	if err == nil {
-		if err = s.use(func() error { return f(s) }); err != nil && !harmless(err) {
+		if err = s.use(func() error { return f(s) }); err != nil && !p.harmless(err) {
 			s.close()
 		}
 	}
@@ -84,7 +85,10 @@ func (p *sessions) use(ctx context.Context, f func(*session) error) error {
 }
 
 // harmless reports whether a session is as good as before after err.
-func harmless(err error) bool { return errors.Is(err, errAgain) || errors.Is(err, driver.ErrDamaged) }
+func (p *sessions) harmless(err error) bool {
+	return errors.Is(err, errAgain) || errors.Is(err, driver.ErrDamaged) ||
+		p.store.dialect != dialect.SQLite && (p.store.dialect.Busy(err) || p.store.dialect.Conflict(err))
+}
 
 // close waits for the calls that are under way.
 func (p *sessions) close() {

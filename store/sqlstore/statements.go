@@ -54,10 +54,15 @@ func (s *Store) begin(ctx context.Context, on conn, c *driver.Claim) (got begun,
 			return got, err
 		}
 		var done driver.TxResult
-		err = s.waiting(ctx, on, func() error {
+		insert := func() error {
 			done, err = on.exec(ctx, "insert", append(beginArgs(c), floor+1)...)
 			return err
-		})
+		}
+		if s.mariadb { // it has a prefix for that
+			err = insert()
+		} else {
+			err = s.waiting(ctx, on, insert)
+		}
 		got.inserted, got.fence = done.Affected == 1, done.LastInsertID
 		got.now = time.UnixMicro(got.fence).UTC()
 		if got.inserted && got.fence == floor+1 && err == nil { // the floor is ahead of the clock: ask what time it was
@@ -77,16 +82,20 @@ func (s *Store) begin(ctx context.Context, on conn, c *driver.Claim) (got begun,
 	return got, err
 }
 
-// waiting runs a statement of MySQL that waits for locks only as long as it is told to, and leaves the session as it was.
-// MariaDB has a prefix of the statement for that.
+// waiting lets run wait for locks only as long as it is told to, and leaves the session as it was: in a caller's transaction,
+// for the statements that have no shorter way to say so. After an error of PostgreSQL the transaction is over, and with it
+// what was set.
 func (s *Store) waiting(ctx context.Context, on conn, run func() error) error {
-	if !s.bound || s.lockWait == "" || s.mariadb {
+	if !s.bound || s.lockWait == "" || s.dialect == dialect.SQLite {
 		return run()
 	}
 	if _, err := on.exec(ctx, "wait", s.lockWait); err != nil {
 		return err
 	}
 	err := run()
+	if err != nil && s.dialect == dialect.PostgreSQL {
+		return err
+	}
 	_, again := on.exec(context.WithoutCancel(ctx), "wait_before")
 	return errors.Join(err, again)
 }
@@ -133,7 +142,11 @@ func (s *Store) renew(ctx context.Context, on conn, rn *driver.Renewal) (held bo
 // read fills a record that has its identity, in a caller's transaction under a lock. now and floor, the fence below which
 // no new claim may begin, come with it.
 func (s *Store) read(ctx context.Context, on conn, rec *driver.Record) (found bool, now time.Time, floor int64, err error) {
-	if found, now, err = s.readRow(ctx, on, rec); found || err != nil {
+	err = s.waiting(ctx, on, func() (err error) {
+		found, now, err = s.readRow(ctx, on, rec)
+		return err
+	})
+	if found || err != nil {
 		return found, now, 0, err
 	}
 	now, floor, err = s.clock(ctx, on)
@@ -206,7 +219,11 @@ func (s *Store) write(ctx context.Context, on conn, cur, next *driver.Record, w 
 	case state.Insert:
 		res, err = on.exec(ctx, "put", s.putArgs(next)...)
 	case state.Update:
-		res, err = on.exec(ctx, "update", append(s.updateArgs(next), cur.ID[:], cur.Fence, cur.Owner[:], cur.Status.String(), cur.Failure.String())...)
+		args := append(s.updateArgs(next), cur.ID[:], cur.Fence, cur.Owner[:], cur.Status.String(), cur.Failure.String(), s.bindTime(cur.UpdatedAt))
+		err = s.waiting(ctx, on, func() (err error) {
+			res, err = on.exec(ctx, "update", args...)
+			return err
+		})
 	}
 	if err == nil && res.Affected == 0 {
 		err = errAgain

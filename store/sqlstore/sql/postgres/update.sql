@@ -1,5 +1,5 @@
 -- Writes what was decided on the row that was read, if it still is that row: every claim and every resolution has a fence
--- of its own, and an end that keeps the fence changes status or failure.
+-- of its own, an end that keeps the fence changes status or failure, and a renewal changes updated_at.
 UPDATE {prefix}records SET
     status = $1::text, failure = $2::text, fingerprint = $3::bytea, attempt = $4::int, died = $5::int,
     max_attempts = $6::int, fence = $7::bigint, owner = $8::bytea,
@@ -10,3 +10,4 @@ UPDATE {prefix}records SET
     created_at = $22::text::timestamptz, claimed_at = $23::text::timestamptz, updated_at = $24::text::timestamptz,
     completed_at = $25::text::timestamptz, expires_at = $26::text::timestamptz
 WHERE id = $27::bytea AND fence = $28::bigint AND owner = $29::bytea AND status = $30::text AND failure = $31::text
+    AND updated_at = $32::text::timestamptz
