@@ -127,7 +127,7 @@ func grow(b *testing.B, f *teststore.File, m *minimum, rows int) {
 	}
 	columns := `namespace, tenant, caller, operation, idempotency_key, status, failure, fingerprint, attempt, died, max_attempts,
 		fence, owner, lease_us, lease_until, deadline_at, on_lapse, repeatable_until, retention_us, result_codec, result_meta,
-		result, tombstone, request, error, resolution, created_at, updated_at, completed_at, expires_at`
+		result, tombstone, request, error, resolution, created_at, claimed_at, updated_at, completed_at, expires_at`
 	ours, err := f.DB.PrepareContext(ctx, "INSERT INTO onceward_records (id, "+columns+") SELECT ?, "+columns+" FROM onceward_records WHERE nr = (SELECT max(nr) FROM onceward_records)")
 	if err != nil {
 		b.Fatal(err)
