@@ -83,7 +83,16 @@ type Claim struct {
 
 // Check returns ErrTooLong, with what was too long, when the claim exceeds the limits of a store.
 func (c *Claim) Check() error {
+	if c.fits() {
+		return nil
+	}
 	return checkText(c.Scope, c.Operation, c.Key, "", "")
+}
+
+// fits is what Check asks of nearly every claim: without making the list of what could be wrong.
+func (c *Claim) fits() bool {
+	return len(c.Scope.Namespace) <= MaxScopePart && len(c.Scope.Tenant) <= MaxScopePart && len(c.Scope.Caller) <= MaxScopePart &&
+		len(c.Operation) <= MaxOperation && len(c.Key) <= MaxKey
 }
 
 // Claimed answers a claim.
@@ -138,6 +147,9 @@ var errOutcome = errors.New("onceward: an outcome is Success without a Failure, 
 func (f *Finish) Check() error {
 	if !f.Outcome.valid() {
 		return errOutcome
+	}
+	if f.Claim.fits() && len(f.Outcome.Error) <= MaxError {
+		return nil
 	}
 	return checkText(f.Claim.Scope, f.Claim.Operation, f.Claim.Key, f.Outcome.Error, "")
 }

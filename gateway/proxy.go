@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
@@ -72,9 +73,12 @@ func (h *hop) failed(w http.ResponseWriter, r *http.Request, err error, repeatab
 	}
 	oncehttp.SetOutcome(w, outcome)
 	p := oncehttp.NewProblem(onceward.CodeOutcomeUnknown, 0, "the service did not answer, or its answer was cut")
+	why := "its answer was cut, or never came"
 	p.Status = http.StatusBadGateway
 	if isTimeout(r, err) {
-		p.Status = http.StatusGatewayTimeout
+		p.Status, why = http.StatusGatewayTimeout, "it did not answer in time"
 	}
+	// Duplicates are shown this, so it has nothing of the inside; the command tells HTTP records by its first words.
+	oncehttp.SetReason(w, fmt.Sprintf("HTTP status %d by the gateway for a service: %s", p.Status, why))
 	p.Write(w)
 }

@@ -222,8 +222,8 @@ func TestCaseB015PastTheGrace(t *testing.T) {
 	}
 }
 
-// TestKillInMidAttempt: the key answers in flight until its lease and grace are over, then as its policy says.
-func TestKillInMidAttempt(t *testing.T) {
+// TestCaseB009KillInMidAttempt: the key answers in flight until its lease and grace are over, then as its policy says.
+func TestCaseB009KillInMidAttempt(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "c.yaml")
 	if err := os.WriteFile(config, []byte("routes:\n  - match: \"POST /slow/again\"\n    operation: again\n    repeatable: true\n"), 0o600); err != nil {
