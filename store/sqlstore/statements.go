@@ -35,10 +35,7 @@ func (s *Store) begin(ctx context.Context, on conn, c *driver.Claim) (got begun,
 			name, args = "claim_bound", append(args, s.lockWait)
 		}
 		err = on.query(ctx, name, func(row []sqldriver.Value) error {
-			switch {
-			case row[1] == nil:
-				return nil // the row that puts lock_timeout back
-			case text(row[1]) == "INSERTED":
+			if text(row[1]) == "INSERTED" {
 				got.inserted, got.now = true, timeOf(row[0])
 				got.fence, _ = row[7].(int64)
 				return nil
@@ -47,6 +44,9 @@ func (s *Store) begin(ctx context.Context, on conn, c *driver.Claim) (got begun,
 			got.now, err = scanFields(&got.record, row)
 			return err
 		}, args...)
+		if err == nil && s.bound && !got.inserted && !got.found { // no row has put lock_timeout back
+			_, err = on.exec(ctx, "wait_before")
+		}
 		return got, err
 	case dialect.MySQL:
 		floor, err := s.floor.get(ctx, s, on)

@@ -1,6 +1,6 @@
 -- claim.sql inside a caller's transaction: it waits for another transaction's claim of the same id at most as long as it is
--- told to. The last row puts lock_timeout back, for the statements of the caller that follow; branches of UNION ALL run in
--- this order.
+-- told to. Its row puts lock_timeout back, for the statements of the caller that follow; where there is none, wait_before.sql
+-- does. Branches of UNION ALL run in their order, so the claim is made before anything is put back.
 WITH made AS (
     INSERT INTO {prefix}records (
         id, namespace, tenant, caller, operation, idempotency_key, fingerprint, max_attempts, owner,
@@ -23,11 +23,9 @@ WITH made AS (
 SELECT made.created_at, 'INSERTED', NULL, NULL, NULL::int, NULL::int, NULL::int, made.fence,
     NULL::bigint, NULL::bigint, NULL::boolean, NULL::boolean,
     NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz,
-    NULL::bytea, NULL::bytea, NULL, NULL::bytea, NULL, NULL, NULL::bytea, NULL::bytea
+    NULL::bytea, NULL::bytea, NULL, NULL::bytea, NULL, NULL, NULL::bytea, NULL::bytea,
+    set_config('lock_timeout', current_setting('onceward.lock_timeout'), true)
 FROM made
 UNION ALL
-SELECT {fields}, r.result, r.request FROM {prefix}records r
-WHERE r.id = $1::bytea
-UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL, set_config('lock_timeout', coalesce(nullif(current_setting('onceward.lock_timeout', true), ''), current_setting('lock_timeout')), true), NULL, NULL, NULL, NULL, NULL
+SELECT {fields}, r.result, r.request, set_config('lock_timeout', current_setting('onceward.lock_timeout'), true)
+FROM {prefix}records r WHERE r.id = $1::bytea
