@@ -83,7 +83,7 @@ func (t *cutTx) Commit() error {
 	if t.of.lands {
 		return errors.Join(t.Tx.Commit(), errCut)
 	}
-	return errors.Join(t.Tx.Rollback(), errCut)
+	return errors.Join(t.Rollback(), errCut)
 }
 
 // TestLostReplyToCommit: what became of it is found out by claiming again. It is told as it is, and nothing happens twice.

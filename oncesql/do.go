@@ -84,8 +84,8 @@ func (t *transaction) begin(ctx context.Context) (driver.Store, error) {
 	if err := t.once(func() error { return t.check(ctx) }); err != nil {
 		return nil, err
 	}
-	life, cancel := context.WithCancel(t.life) //nolint:govet // it ends with its parent, when the call does
-	stop := context.AfterFunc(ctx, cancel)     // ctx bounds the wait for a connection
+	life, cancel := context.WithCancel(t.life)
+	stop := context.AfterFunc(ctx, cancel) // ctx bounds the wait for a connection
 	tx, err := t.db.BeginTx(life, nil)
 	if !stop() && err == nil {
 		_ = tx.Rollback()

@@ -116,7 +116,7 @@ func (d *desk) other(t *testing.T) *desk {
 
 func (d *desk) exec(t *testing.T, query string, args ...any) {
 	t.Helper()
-	if _, err := d.admin.ExecContext(context.Background(), query, args...); err != nil {
+	if _, err := d.admin.ExecContext(t.Context(), query, args...); err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
 }
@@ -130,7 +130,7 @@ func (d *desk) debit(ctx context.Context, on oncesql.Executor, k string) error {
 // debits counts the rows of a key.
 func (d *desk) debits(t *testing.T, k string) (n int) {
 	t.Helper()
-	if err := d.admin.QueryRowContext(context.Background(), fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE k = '%s'", d.table, k)).Scan(&n); err != nil {
+	if err := d.admin.QueryRowContext(t.Context(), fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE k = '%s'", d.table, k)).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -140,7 +140,7 @@ func (d *desk) debits(t *testing.T, k string) (n int) {
 func (d *desk) status(t *testing.T, k string) string {
 	t.Helper()
 	var status, failure string
-	err := d.admin.QueryRowContext(context.Background(), fmt.Sprintf("SELECT status, failure FROM %s WHERE idempotency_key = '%s'", d.records, k)).Scan(&status, &failure)
+	err := d.admin.QueryRowContext(t.Context(), fmt.Sprintf("SELECT status, failure FROM %s WHERE idempotency_key = '%s'", d.records, k)).Scan(&status, &failure)
 	if errors.Is(err, sql.ErrNoRows) {
 		return ""
 	}

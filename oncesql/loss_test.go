@@ -76,7 +76,7 @@ func TestUnknownKeepsItsClaim(t *testing.T) {
 				for range 4 {
 					wg.Go(func() {
 						defer ended.Add(1)
-						_, _, err := other.do(context.Background(), name, func(context.Context, *sql.Tx) (string, error) { runs.Add(1); return "", nil })
+						_, _, err := other.do(t.Context(), name, func(context.Context, *sql.Tx) (string, error) { runs.Add(1); return "", nil })
 						if !errors.Is(err, onceward.ErrUnknown) && d.dialect.String() != "sqlite" {
 							t.Errorf("%v", err)
 						}

@@ -43,7 +43,7 @@ type kindError struct {
 	error
 }
 
-func (e *kindError) Is(target error) bool { return target == e.kind } //nolint:errorlint // sentinels
+func (e *kindError) Is(target error) bool { return target == e.kind }
 func (e *kindError) Unwrap() error        { return e.error }
 
 func usage(format string, args ...any) error {

@@ -142,7 +142,7 @@ func grow(b *testing.B, f *teststore.File, m *minimum, rows int) {
 		}
 		for range min(10_000, rows-done) {
 			id := driver.Identify(driver.Scope{}, "pay", key.New().Reveal())
-			_, err1 := txs[0].StmtContext(ctx, ours).ExecContext(ctx, id[:])
+			_, err1 := txs[0].StmtContext(ctx, ours).ExecContext(ctx, id[:]) //nolint:sqlclosecheck // it ends with its transaction
 			_, err2 := txs[1].ExecContext(ctx, "INSERT INTO t (id, status, result, at) VALUES (?, 'SUCCESS', 'r', datetime('now'))", id[:])
 			if err := errors.Join(err1, err2); err != nil {
 				b.Fatal(err)

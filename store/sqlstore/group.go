@@ -39,7 +39,7 @@ func (r *rider) alone(on conn) (done bool, err error) {
 // inside runs the call in a transaction.
 func (r *rider) inside(on conn) (err error) {
 	defer caught(&err)
-	return r.call.run(context.Background(), on)
+	return r.run(context.Background(), on)
 }
 
 func caught(err *error) {
