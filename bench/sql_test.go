@@ -63,7 +63,7 @@ func (m *minimum) business(ctx context.Context, k string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.StmtContext(ctx, m.row).ExecContext(ctx, k); err != nil {
+	if _, err := tx.StmtContext(ctx, m.row).ExecContext(ctx, k); err != nil { //nolint:sqlclosecheck // it ends with its transaction
 		return errors.Join(err, tx.Rollback())
 	}
 	return tx.Commit()
@@ -112,7 +112,7 @@ func (p *pair) business(ctx context.Context, k string) error {
 		return err
 	}
 	_, err = oncesql.Do(ctx, p.tx, p.db, onceward.Call{Key: parsed}, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
-		if _, err := tx.StmtContext(ctx, p.min.row).ExecContext(ctx, k); err != nil {
+		if _, err := tx.StmtContext(ctx, p.min.row).ExecContext(ctx, k); err != nil { //nolint:sqlclosecheck // it ends with its transaction
 			return nil, err
 		}
 		return result, nil
@@ -178,7 +178,7 @@ func server(b *testing.B, d dialect.Dialect) *teststore.Server {
 
 func exec(b *testing.B, db *sql.DB, query string) {
 	b.Helper()
-	if _, err := db.ExecContext(context.Background(), query); err != nil {
+	if _, err := db.ExecContext(b.Context(), query); err != nil {
 		b.Fatalf("%s: %v", query, err)
 	}
 }
