@@ -101,3 +101,33 @@ func TestCaseB019SweepNeverTouchesTheLiving(t *testing.T) {
 		}
 	})
 }
+
+// gone answers for one record as if it had ended and been purged since the page was read.
+type gone struct {
+	*memstore.Store
+	id driver.ID
+}
+
+func (g *gone) Settle(ctx context.Context, s driver.Settlement) (driver.Settled, error) {
+	if s.ID == g.id {
+		return driver.Settled{}, driver.ErrNotFound
+	}
+	return g.Store.Settle(ctx, s)
+}
+
+// TestSweepGoesOn: a record that is gone by the time it is settled does not keep the others from it.
+func TestSweepGoesOn(t *testing.T) {
+	t.Parallel()
+	s := memstore.New(nil)
+	for i := range 10 {
+		c := claimOf(fmt.Sprint("k", i), driver.LapseUnknown)
+		if _, err := s.Claim(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		s.Shift(c.ID, 2*time.Minute)
+	}
+	rep, err := janitor.Sweep(t.Context(), &gone{s, claimOf("k3", driver.LapseUnknown).ID}, nil)
+	if err != nil || rep.Unclear != 9 {
+		t.Errorf("%+v %v", rep, err)
+	}
+}
