@@ -26,7 +26,8 @@ type TxStore interface {
 	// Bind returns the store as it works inside tx, for as long as tx is open. Its calls take effect when the caller
 	// commits. A call waits for another transaction's claim of the same key at most lockWait, zero for as long as the
 	// database's own setting, and then fails with ErrLocked; it fails with ErrConflict when the transaction has to be
-	// rolled back and begun anew. After both, and after any error that Store does not name, tx is good for a rollback only.
+	// rolled back and begun anew. A Finish whose claim is not there any more, because the transaction was rolled back under
+	// it, fails with ErrLeaseLost. After each of them, and after any error that Store does not name, tx is good for a rollback only.
 	Bind(tx Tx, lockWait time.Duration) Store
 	// Check returns ErrOtherDatabase unless tx is of the store's own database. It is one statement in tx.
 	Check(ctx context.Context, tx Tx) error

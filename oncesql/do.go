@@ -177,6 +177,9 @@ func nothing(f *driver.Finish) driver.Finished {
 // succeed writes an end beside what the transaction holds, and commits both.
 func (e *ending) succeed(ctx context.Context, f driver.Finish) (driver.Finished, error) {
 	done, err := e.Store.Finish(ctx, f)
+	if errors.Is(err, driver.ErrLeaseLost) {
+		return driver.Finished{}, e.t.gone(ctx, f)
+	}
 	if err != nil || !done.Applied {
 		e.t.rollback()
 		return done, err
@@ -185,6 +188,16 @@ func (e *ending) succeed(ctx context.Context, f driver.Finish) (driver.Finished,
 		return e.t.settle(ctx, f, err)
 	}
 	return done, nil
+}
+
+// gone ends an attempt whose transaction was rolled back under the work: MySQL does so at a deadlock and goes on in autocommit.
+// Some of what the work wrote is not there, and some may be: nobody can tell, so it is not run again.
+func (t *transaction) gone(ctx context.Context, f driver.Finish) error {
+	const why = "the transaction was rolled back under the work, and what it wrote afterwards may have been committed"
+	f.Outcome = driver.Outcome{Status: driver.Fail, Failure: driver.Unknown, Error: why}
+	t.rollback()
+	_, err := t.record(ctx, f)
+	return &onceward.Error{Code: onceward.CodeOutcomeUnknown, RetryAfter: time.Second, Detail: why, Cause: err}
 }
 
 // settle finds out what became of a COMMIT without an answer, by claiming again: the claim waits for the old transaction, and

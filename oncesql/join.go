@@ -17,7 +17,7 @@ import (
 // how it ended. A duplicate waits for another transaction's claim as long as the server's own lock wait. On MySQL the session's
 // LAST_INSERT_ID() is the claim's afterwards.
 //
-// Errors are those of Do. ErrConflict, inside ErrStoreUnavailable, says that the transaction is lost: roll it back and begin
+// fn must return the error of a deadlock, as in Do. Errors are those of Do. ErrConflict, inside ErrStoreUnavailable, says that the transaction is lost: roll it back and begin
 // anew.
 func Join[T any](ctx context.Context, op *onceward.Op, exec Executor, call onceward.Call, fn func(context.Context) (T, error)) (T, error) {
 	var zero T

@@ -99,7 +99,7 @@ func (s *Store) Finish(ctx context.Context, f driver.Finish) (driver.Finished, e
 			}
 			if s.bound && !found {
 				// The claim was this transaction's own: it was rolled back, and what is written now would commit by itself.
-				return driver.ErrConflict
+				return driver.ErrLeaseLost
 			}
 			var w state.Write
 			reply.Record, reply.Applied, w = state.Finish(orNil(&stored, found), &f, now)
