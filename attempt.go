@@ -21,14 +21,17 @@ type Attempt struct {
 	key    key.Key
 	claim  driver.Claim
 
-	fence    int64
-	number   int
-	died     int
-	takeover bool
-	bypassed bool         // unguarded: there is no claim
-	store    driver.Store // that of the guard, or bound to the attempt's transaction
-	inTx     bool
-	begun    time.Time // before the claim was sent
+	fence     int64
+	number    int
+	died      int
+	takeover  bool
+	bypassed  bool         // unguarded: there is no claim
+	store     driver.Store // that of the guard, or bound to the attempt's transaction
+	inTx      bool
+	begun     time.Time // before the claim was sent
+	claimedAt time.Time // by the store's clock
+
+	steps steps
 
 	ctx    attemptContext
 	cancel context.CancelCauseFunc
@@ -120,6 +123,9 @@ func (a *Attempt) start(caller context.Context) {
 // Context returns the context to run the work under.
 func (a *Attempt) Context() context.Context { return &a.ctx }
 
+// Op returns the attempt's operation.
+func (a *Attempt) Op() *Op { return a.op }
+
 // Number returns the attempt's number, from 1.
 func (a *Attempt) Number() int { return a.number }
 
@@ -169,12 +175,19 @@ func (a *Attempt) Fail(ctx context.Context, kind driver.Failure, cause error, re
 	return a.end(ctx, o)
 }
 
-// Infer returns what err means under the operation's OnError policy.
+// Infer returns what err means under the operation's OnError policy. While a step has begun and has no result, nobody can tell
+// that nothing happened, unless the work itself says so.
 func (a *Attempt) Infer(err error) driver.Failure {
 	if a.inTx {
 		return inferInTx(&a.op.policy, err)
 	}
-	return infer(&a.op.policy, err)
+	kind := infer(&a.op.policy, err)
+	if kind == driver.Retryable && !a.op.policy.Repeatable && judgement(err) == nil {
+		if _, open := a.steps.open(); open {
+			return driver.Unknown
+		}
+	}
+	return kind
 }
 
 // cut shortens text to n bytes at the start of a rune, and replaces what a text column does not take: what is not

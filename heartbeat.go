@@ -74,10 +74,25 @@ func (a *Attempt) tick() {
 	case err != nil:
 		a.nextBeat = time.Now().Add(a.op.policy.Lease / 12)
 	default:
-		a.valid = sent.Add(a.op.policy.Lease)
-		a.nextBeat = sent.Add(a.op.policy.Lease / 3)
+		a.extend(sent)
 	}
 	a.timer.Reset(time.Until(a.next()))
+}
+
+// extend notes a lease that was renewed by a call sent then. Callers hold a.mu.
+func (a *Attempt) extend(sent time.Time) {
+	if until := sent.Add(a.op.policy.Lease); until.After(a.valid) {
+		a.valid, a.nextBeat = until, sent.Add(a.op.policy.Lease/3)
+	}
+}
+
+// renewed notes a renewal that a step's write has brought. The timer, which then comes early, looks again.
+func (a *Attempt) renewed(sent time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.stopped {
+		a.extend(sent)
+	}
 }
 
 func (a *Attempt) renew(patience time.Time) error {

@@ -81,6 +81,7 @@ type Record struct {
 	Request    []byte // optional
 	Error      string // text of the failure
 	Resolution string // who settled an unknown by hand, and why; empty when the attempt itself finished
+	Steps      []Step // of the work, kept from attempt to attempt; nil: none
 
 	CreatedAt   time.Time // of the first attempt's claim
 	ClaimedAt   time.Time // of the current or last attempt's claim

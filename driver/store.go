@@ -158,7 +158,7 @@ func (f *Finish) Check() error {
 type Finished struct {
 	Applied bool // this outcome stands, written now or before
 	// Record is as it stands after the call; when not Applied, it is what superseded this outcome. Of an Applied one a
-	// store need not read what the finish left alone: CreatedAt, ClaimedAt, LeaseUntil, DeadlineAt, RepeatableUntil and Request may
+	// store need not read what the finish left alone: CreatedAt, ClaimedAt, LeaseUntil, DeadlineAt, RepeatableUntil, Steps and Request may
 	// be missing, and Died and the policies may be as Finish has them.
 	Record Record
 	Now    time.Time

@@ -58,12 +58,9 @@ func once[T any](ctx context.Context, op *onceward.Op, store driver.TxStore, db 
 	// The transaction outlives the caller, and ends with the attempt.
 	life, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Timeout)
 	defer cancel()
-	t := &transaction{db: db, store: store, wait: policy.LockWait, keep: policy.Savepoint, life: life, once: func(check func() error) error { return check() }}
-	if handle, ok := db.(*sql.DB); ok { // always of the same database
-		t.once = func(check func() error) error { return op.Guard().Once(weak.Make(handle), check) }
-	}
+	t := newTransaction(life, op, store, db)
 	defer t.rollback() // of a duplicate's claim; a panic's and a Goexit's too
-	return onceward.DoOn(ctx, op.Guard().On(onceward.Bound{Begin: t.begin, Commits: true}), op, call,
+	return onceward.DoOn(ctx, op.Guard().On(onceward.Bound{Begin: t.bind, Commits: true}), op, call,
 		func(ctx context.Context) (T, error) { return fn(ctx, t.tx) })
 }
 
@@ -78,11 +75,28 @@ type transaction struct {
 	once  func(check func() error) error // runs a check of the database, once where that is enough
 }
 
-// begin opens a transaction in place of the one before, and returns the store bound to it.
-func (t *transaction) begin(ctx context.Context) (driver.Store, error) {
+func newTransaction(life context.Context, op *onceward.Op, store driver.TxStore, db Beginner) *transaction {
+	policy := op.Policy()
+	t := &transaction{db: db, store: store, wait: policy.LockWait, keep: policy.Savepoint, life: life, once: func(check func() error) error { return check() }}
+	if handle, ok := db.(*sql.DB); ok { // always of the same database
+		t.once = func(check func() error) error { return op.Guard().Once(weak.Make(handle), check) }
+	}
+	return t
+}
+
+// bind opens a transaction and returns the store bound to it.
+func (t *transaction) bind(ctx context.Context) (driver.Store, error) {
+	if err := t.begin(ctx); err != nil {
+		return nil, err
+	}
+	return &ending{t.store.Bind(exec(t.tx), t.wait), t}, nil
+}
+
+// begin opens a transaction in place of the one before.
+func (t *transaction) begin(ctx context.Context) error {
 	t.rollback()
 	if err := t.once(func() error { return t.check(ctx) }); err != nil {
-		return nil, err
+		return err
 	}
 	life, cancel := context.WithCancel(t.life)
 	stop := context.AfterFunc(ctx, cancel) // ctx bounds the wait for a connection
@@ -93,10 +107,10 @@ func (t *transaction) begin(ctx context.Context) (driver.Store, error) {
 	}
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("onceward: oncesql can't begin a transaction: %w", err)
+		return fmt.Errorf("onceward: oncesql can't begin a transaction: %w", err)
 	}
 	t.tx = tx
-	return &ending{t.store.Bind(exec(tx), t.wait), t}, nil
+	return nil
 }
 
 // check makes sure that db is the store's database, in a transaction of its own: a read in the work's would take its snapshot
@@ -246,7 +260,7 @@ func (t *transaction) record(ctx context.Context, f driver.Finish) (driver.Finis
 }
 
 func (t *transaction) claim(ctx context.Context, c *driver.Claim) (driver.Claimed, error) {
-	if _, err := t.begin(ctx); err != nil {
+	if err := t.begin(ctx); err != nil {
 		return driver.Claimed{}, err
 	}
 	return t.store.Bind(exec(t.tx), t.wait).Claim(ctx, *c)

@@ -41,7 +41,11 @@ func Claim(cur *driver.Record, c *driver.Claim, now time.Time, floor int64) (nex
 	case cur.Status == driver.Fail && cur.Failure == driver.Unknown:
 		return *cur, driver.OutcomeOpen, false, Keep
 	case cur.Status == driver.Fail: // retryable
-		return again(cur, c, now, floor, cur.Died), driver.GotClaim, false, Update
+		r := again(cur, c, now, floor, cur.Died)
+		if cur.Owner.IsZero() || cur.Resolution != "" { // somebody has said that nothing happened, and not a lapse
+			r.Steps = ended(r.Steps)
+		}
+		return r, driver.GotClaim, false, Update
 	case cur.Owner == c.Owner && Held(cur, now):
 		return *cur, driver.GotClaim, cur.Died > 0, Keep // the reply to this very claim was lost
 	case !Lapsed(cur, now):
@@ -75,6 +79,16 @@ func again(cur *driver.Record, c *driver.Claim, now time.Time, floor int64, died
 	r.Fence = NextFence(cur.Fence, floor, now)
 	hold(&r, c, now)
 	return r
+}
+
+// ended returns the steps that have a result.
+func ended(all []driver.Step) (done []driver.Step) {
+	for i := range all {
+		if all[i].State != driver.StepBegun {
+			done = append(done, all[i])
+		}
+	}
+	return done
 }
 
 func hold(r *driver.Record, c *driver.Claim, now time.Time) {

@@ -288,3 +288,80 @@ func TestMatchesTable(t *testing.T) {
 		}
 	}
 }
+
+// TestProgressTable is who may write steps: an intent needs an unlapsed lease, a result only that nobody came.
+func TestProgressTable(t *testing.T) {
+	t.Parallel()
+	lapse := settled(claimed(driver.LapseRepeat), &driver.Settlement{}, epoch.Add(2*lease))
+	endless := claimed(0)
+	endless.LeaseUntil = time.Time{}
+	for _, c := range []struct {
+		name           string
+		cur            *driver.Record
+		owner          byte
+		by             int64 // beside the record's fence
+		wait           time.Duration
+		intent, result bool
+	}{
+		{"in its lease", claimed(0), 1, 0, lease - 1, true, true},
+		{"when it is over", claimed(0), 1, 0, lease, false, true},
+		{"without a lease", endless, 1, 0, 1000 * time.Hour, true, true},
+		{"settled to retryable", lapse, 1, 0, 3 * lease, false, true},
+		{"unknown", ended(unknown), 1, 0, 2 * time.Second, false, true},
+		{"its own retryable", ended(retryable), 1, 0, 2 * time.Second, false, false},
+		{"success", ended(success), 1, 0, 2 * time.Second, false, false},
+		{"final", ended(final), 1, 0, 2 * time.Second, false, false},
+		{"by another", claimed(0), 2, 0, 0, false, false},
+		{"with an old fence", claimed(0), 1, -1, 0, false, false},
+		{"nothing there", nil, 1, 0, 0, false, false},
+	} {
+		for intent, want := range map[bool]bool{true: c.intent, false: c.result} {
+			p := driver.Progress{Owner: driver.Owner{c.owner}, Fence: epoch.UnixMicro() + c.by, Intent: intent, Lease: lease,
+				Steps: []driver.Step{{Name: "bank", State: driver.StepBegun}}, OnLapse: driver.LapseRepeat, RepeatableFor: time.Hour}
+			now := epoch.Add(c.wait)
+			next, ok := state.Progress(c.cur, &p, now)
+			if ok != want {
+				t.Errorf("%s, intent %v: %v", c.name, intent, ok)
+			}
+			if !ok {
+				continue
+			}
+			want := *c.cur
+			want.Steps, want.OnLapse, want.RepeatableUntil, want.UpdatedAt = p.Steps, p.OnLapse, now.Add(time.Hour), now
+			if state.Held(c.cur, now) {
+				want.LeaseUntil = now.Add(lease)
+			}
+			if !reflect.DeepEqual(next, want) {
+				t.Errorf("%s, intent %v:\n%+v, want\n%+v", c.name, intent, next, want)
+			}
+		}
+	}
+}
+
+// TestStepsFromAttemptToAttempt: results are kept; what has begun is kept after a death, and not after somebody has said that
+// nothing happened.
+func TestStepsFromAttemptToAttempt(t *testing.T) {
+	t.Parallel()
+	with := func(r *driver.Record) *driver.Record {
+		r.Steps = []driver.Step{{Name: "bank", State: driver.StepDone}, {Name: "sms", State: driver.StepBegun}, {Name: "no", State: driver.StepRefused}}
+		return r
+	}
+	for _, c := range []struct {
+		name string
+		cur  *driver.Record
+		kept int
+	}{
+		{"lapsed", with(claimed(driver.LapseRepeat)), 3},
+		{"settled to retryable", with(settled(claimed(driver.LapseRepeat), &driver.Settlement{}, epoch.Add(2*lease))), 3},
+		{"its own retryable", with(ended(retryable)), 2},
+		{"resolved: it did not happen", with(settled(ended(unknown), resolution(retryable), epoch.Add(lease))), 2},
+	} {
+		next, v, _, _ := state.Claim(c.cur, claim(9), epoch.Add(3*lease), 0)
+		if v != driver.GotClaim || len(next.Steps) != c.kept || len(c.cur.Steps) != 3 {
+			t.Errorf("%s: verdict %d, %+v", c.name, v, next.Steps)
+		}
+	}
+	if next, _, _, _ := state.Claim(with(ended(success)), claim(9), epoch.Add(2*time.Hour), 0); next.Steps != nil {
+		t.Errorf("expired: %+v", next.Steps)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing/fstest"
+	"time"
 
 	"github.com/pressly/goose/v3"
 
@@ -38,6 +39,9 @@ type Step struct {
 	Applied bool
 }
 
+// maxTries bounds how often a migration is tried beside others that migrate too.
+const maxTries = 8
+
 // Up applies what is missing, in order, and returns it. A migration that another process applied meanwhile is fine.
 func Up(ctx context.Context, t Target) ([]Step, error) {
 	p, err := t.provider()
@@ -48,11 +52,19 @@ func Up(ctx context.Context, t Target) ([]Step, error) {
 		return nil, err
 	}
 	done, err := p.Up(ctx)
-	if err != nil {
+	for try := 1; err != nil; try++ { // where many migrate at once, all but one fail, and what that one has left is done again
 		if pending, again := p.HasPending(ctx); again == nil && !pending {
 			return nil, nil
 		}
-		return nil, fmt.Errorf("onceward: migrate: %w", err)
+		if try == maxTries {
+			return nil, fmt.Errorf("onceward: migrate: %w", err)
+		}
+		select {
+		case <-time.After(time.Duration(try) * 20 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("onceward: migrate: %w", err)
+		}
+		done, err = p.Up(ctx)
 	}
 	steps := make([]Step, 0, len(done))
 	for _, d := range done {

@@ -16,12 +16,13 @@ type Call string
 
 // The calls.
 const (
-	Claim  Call = "claim"
-	Renew  Call = "renew"
-	Finish Call = "finish"
-	Settle Call = "settle"
-	Get    Call = "get"
-	Scan   Call = "scan"
+	Claim    Call = "claim"
+	Renew    Call = "renew"
+	Progress Call = "progress"
+	Finish   Call = "finish"
+	Settle   Call = "settle"
+	Get      Call = "get"
+	Scan     Call = "scan"
 )
 
 // Err is what a faulty call returns, unless its Fault says otherwise.
@@ -162,6 +163,16 @@ func (s *Store) Claim(ctx context.Context, c driver.Claim) (driver.Claimed, erro
 // Renew implements driver.Store.
 func (s *Store) Renew(ctx context.Context, r driver.Renewal) error {
 	_, err := through(ctx, s, Renew, func() (struct{}, error) { return struct{}{}, s.Store.Renew(ctx, r) })
+	return err
+}
+
+// Progress implements driver.StepStore. On a store without this power it fails with an error that is errors.ErrUnsupported.
+func (s *Store) Progress(ctx context.Context, p driver.Progress) error {
+	steps, ok := s.Store.(driver.StepStore)
+	if !ok {
+		return fmt.Errorf("faultstore: %T is no driver.StepStore: %w", s.Store, errors.ErrUnsupported)
+	}
+	_, err := through(ctx, s, Progress, func() (struct{}, error) { return struct{}{}, steps.Progress(ctx, p) })
 	return err
 }
 

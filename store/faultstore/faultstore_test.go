@@ -84,6 +84,9 @@ func (s *stage) call(ctx context.Context, t *testing.T, c faultstore.Call) (err 
 		_, err = s.Claim(ctx, claimOf("new"))
 	case faultstore.Renew:
 		err = s.Renew(ctx, driver.Renewal{ID: claimOf("runs").ID, Owner: driver.Owner{1}, Fence: s.record(t, "runs").Fence, Lease: 2 * time.Minute})
+	case faultstore.Progress:
+		err = s.Progress(ctx, driver.Progress{ID: claimOf("runs").ID, Owner: driver.Owner{1}, Fence: s.record(t, "runs").Fence,
+			Steps: []driver.Step{{Name: "bank", State: driver.StepBegun}}})
 	case faultstore.Finish:
 		_, err = s.Finish(ctx, endOf("runs", s.record(t, "runs").Fence, driver.Outcome{Status: driver.Success}))
 	case faultstore.Settle:
@@ -105,6 +108,8 @@ func (s *stage) effect(t *testing.T, c faultstore.Call) bool {
 	case faultstore.Renew:
 		r := s.record(t, "runs")
 		return r.LeaseUntil.Sub(r.CreatedAt) >= 2*time.Minute
+	case faultstore.Progress:
+		return s.record(t, "runs").Steps != nil
 	case faultstore.Finish:
 		return s.record(t, "runs").Status == driver.Success
 	case faultstore.Settle:
@@ -113,7 +118,7 @@ func (s *stage) effect(t *testing.T, c faultstore.Call) bool {
 	return false
 }
 
-var writes = []faultstore.Call{faultstore.Claim, faultstore.Renew, faultstore.Finish, faultstore.Settle}
+var writes = []faultstore.Call{faultstore.Claim, faultstore.Renew, faultstore.Progress, faultstore.Finish, faultstore.Settle}
 
 var calls = append([]faultstore.Call{faultstore.Get, faultstore.Scan}, writes...)
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +26,7 @@ type Options struct {
 
 const shardCount = 256
 
-// Store is a driver.Store and driver.Sweeper. Safe for concurrent use. The zero value is not usable.
+// Store is a driver.Store, driver.Sweeper and driver.StepStore. Safe for concurrent use. The zero value is not usable.
 //
 // It keeps copies of the bytes that it is given. What it returns are those very copies, shared by all callers because
 // a stored result never changes: read them, don't write to them.
@@ -163,6 +164,31 @@ func (s *Store) Renew(ctx context.Context, rn driver.Renewal) error {
 	var r driver.Record
 	kept, cur := sh.read(&rn.ID, &r)
 	next, ok := state.Renew(cur, &rn, s.clock())
+	if !ok {
+		return driver.ErrLeaseLost
+	}
+	sh.write(kept, &next, state.Update)
+	return nil
+}
+
+// Progress implements driver.StepStore.
+func (s *Store) Progress(ctx context.Context, p driver.Progress) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p.Steps = slices.Clone(p.Steps)
+	for i := range p.Steps {
+		p.Steps[i].Result = clone(p.Steps[i].Result)
+	}
+	sh := s.shard(&p.ID)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	var r driver.Record
+	kept, cur := sh.read(&p.ID, &r)
+	next, ok := state.Progress(cur, &p, s.clock())
 	if !ok {
 		return driver.ErrLeaseLost
 	}

@@ -13,7 +13,10 @@ import (
 	"github.com/onceward/onceward/store/storetest"
 )
 
-var _ driver.Sweeper = (*memstore.Store)(nil)
+var (
+	_ driver.Sweeper   = (*memstore.Store)(nil)
+	_ driver.StepStore = (*memstore.Store)(nil)
+)
 
 func harness() storetest.Harness {
 	return storetest.Harness{

@@ -39,6 +39,7 @@ type row struct {
 // rare is what few records have.
 type rare struct {
 	request         []byte
+	steps           []driver.Step
 	err, resolution string
 }
 
@@ -47,8 +48,8 @@ func (w *row) set(r *driver.Record) {
 	w.scope, w.operation, w.key = r.Scope, r.Operation, r.Key
 	w.codec, w.meta, w.data, w.tombstone = r.Result.Codec, r.Result.Meta, r.Result.Data, r.Result.Tombstone
 	w.rare = nil
-	if r.Request != nil || r.Error != "" || r.Resolution != "" {
-		w.rare = &rare{r.Request, r.Error, r.Resolution}
+	if r.Request != nil || r.Steps != nil || r.Error != "" || r.Resolution != "" {
+		w.rare = &rare{r.Request, r.Steps, r.Error, r.Resolution}
 	}
 	w.fingerprint, w.owner, w.status, w.failure, w.onLapse = r.Fingerprint, r.Owner, r.Status, r.Failure, r.OnLapse
 	w.attempt, w.died, w.maxAttempts, w.fence = r.Attempt, r.Died, r.MaxAttempts, r.Fence
@@ -63,7 +64,7 @@ func (w *row) tell(id *driver.ID, r *driver.Record) {
 	r.ID, r.Scope, r.Operation, r.Key = *id, w.scope, w.operation, w.key
 	r.Result.Codec, r.Result.Meta, r.Result.Data, r.Result.Tombstone = w.codec, w.meta, w.data, w.tombstone
 	if w.rare != nil {
-		r.Request, r.Error, r.Resolution = w.rare.request, w.rare.err, w.rare.resolution
+		r.Request, r.Steps, r.Error, r.Resolution = w.rare.request, w.rare.steps, w.rare.err, w.rare.resolution
 	}
 	r.Fingerprint, r.Owner, r.Status, r.Failure, r.OnLapse = w.fingerprint, w.owner, w.status, w.failure, w.onLapse
 	r.Attempt, r.Died, r.MaxAttempts, r.Fence = w.attempt, w.died, w.maxAttempts, w.fence

@@ -49,6 +49,11 @@ func setAll(t *testing.T, v reflect.Value, n *int) {
 		for i := range v.NumField() {
 			setAll(t, v.Field(i), n)
 		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			setAll(t, v.Index(i), n)
+		}
 	case reflect.Array:
 		for i := range v.Len() {
 			setAll(t, v.Index(i), n)

@@ -19,10 +19,10 @@ import (
 // On SQLite they come as one text: there a column costs more on its way out than all of them take to be put together.
 const shortColumns = 20
 
-// Behind them stand fingerprint, owner, result_codec, result_meta, error, resolution, result and request, then namespace,
+// Behind them stand fingerprint, owner, result_codec, result_meta, error, resolution, steps, result and request, then namespace,
 // tenant, caller, operation and idempotency_key where a statement reads them, then what it reads for itself.
 const (
-	longColumns     = 8
+	longColumns     = 9
 	identityColumns = 5
 )
 
@@ -64,7 +64,7 @@ func scanFields(rec *driver.Record, row []sqldriver.Value) (now time.Time, err e
 	rec.Fence = h.number()
 	rec.Lease = time.Duration(h.number()) * time.Microsecond
 	rec.Retention = time.Duration(h.number()) * time.Microsecond
-	rec.Result = driver.Result{Codec: text(rest[2]), Meta: blob(rest[3]), Data: blob(rest[6]), Tombstone: h.number() != 0}
+	rec.Result = driver.Result{Codec: text(rest[2]), Meta: blob(rest[3]), Data: blob(rest[7]), Tombstone: h.number() != 0}
 	if h.number() != 0 && rec.Result.Data == nil {
 		rec.Result.Data = []byte{} // drivers differ in how they give an empty blob
 	}
@@ -74,7 +74,10 @@ func scanFields(rec *driver.Record, row []sqldriver.Value) (now time.Time, err e
 	} {
 		*t = h.time()
 	}
-	rec.Error, rec.Resolution, rec.Request = text(rest[4]), text(rest[5]), blob(rest[7])
+	rec.Error, rec.Resolution, rec.Request = text(rest[4]), text(rest[5]), blob(rest[8])
+	if rec.Steps, err = scanSteps(rest[6]); err != nil {
+		return now, fmt.Errorf("%w: %s: steps: %w", driver.ErrDamaged, rec.ID, err)
+	}
 	switch {
 	case h.err != nil:
 		return now, fmt.Errorf("%w: %s: a number or a time: %w", driver.ErrDamaged, rec.ID, h.err)

@@ -14,7 +14,7 @@ import (
 )
 
 // SchemaVersion is the version of the tables that this package works on.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 // Errors of Open about the tables.
 var (

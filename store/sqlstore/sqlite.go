@@ -5,19 +5,28 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"strings"
 	"time"
 )
 
-// create runs the first migration under the write lock; another process that was faster is fine.
+// create runs the migrations under the write lock; another process that was faster is fine.
 func (s *Store) create(ctx context.Context, conn *sql.Conn) error {
-	text, err := files.ReadFile("migrations/sqlite/00001_records.sql")
+	names, err := fs.Glob(files, "migrations/sqlite/*.sql")
 	if err != nil {
 		return err
 	}
-	_, up, _ := strings.Cut(string(text), "-- +goose Up")
-	up, _, _ = strings.Cut(up, "-- +goose Down")
+	var all strings.Builder
+	for _, name := range names {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		_, up, _ := strings.Cut(string(text), "-- +goose Up")
+		up, _, _ = strings.Cut(up, "-- +goose Down")
+		all.WriteString(up)
+	}
 	err = s.whileBusy(atOpen, func() error {
 		_, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE")
 		return err
@@ -27,7 +36,7 @@ func (s *Store) create(ctx context.Context, conn *sql.Conn) error {
 	}
 	_, found, err := s.schemaVersion(ctx, conn)
 	if err == nil && !found {
-		_, err = conn.ExecContext(ctx, strings.ReplaceAll(up, "{prefix}", s.tables))
+		_, err = conn.ExecContext(ctx, strings.ReplaceAll(all.String(), "{prefix}", s.tables))
 	}
 	if err == nil {
 		if _, err = conn.ExecContext(ctx, "COMMIT"); err == nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -70,13 +71,13 @@ func TestCaseB060NullTenantIsRefusedByTheTable(t *testing.T) {
 
 func TestSchemaOfAnotherVersion(t *testing.T) {
 	t.Parallel()
-	for version, want := range map[string]error{"0": sqlstore.ErrSchemaOld, "2": sqlstore.ErrSchemaNew} {
+	for version, want := range map[int]error{0: sqlstore.ErrSchemaOld, sqlstore.SchemaVersion - 1: sqlstore.ErrSchemaOld, sqlstore.SchemaVersion + 1: sqlstore.ErrSchemaNew} {
 		f := teststore.OpenFile(t, filepath.Join(t.TempDir(), "o.db"))
-		if _, err := f.DB.ExecContext(t.Context(), "UPDATE onceward_meta SET value = ? WHERE name = 'schema'", version); err != nil {
+		if _, err := f.DB.ExecContext(t.Context(), "UPDATE onceward_meta SET value = ? WHERE name = 'schema'", strconv.Itoa(version)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := sqlstore.Open(t.Context(), f.DB, nil); !errors.Is(err, want) {
-			t.Errorf("version %s: %v", version, err)
+			t.Errorf("version %d: %v", version, err)
 		}
 	}
 }

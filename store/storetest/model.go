@@ -47,8 +47,10 @@ func (m *model) step() string {
 		return m.claim1(name, cur)
 	case p < 65:
 		return m.finish1()
-	case p < 75:
+	case p < 70:
 		return m.renew1()
+	case p < 75:
+		return m.progress1()
 	case p < 85:
 		return m.settle1(name, cur)
 	case cur != nil:
@@ -145,6 +147,7 @@ func (m *model) finish1() string {
 // leftAlone empties what driver.Finished need not tell of an outcome that was applied.
 func leftAlone(r *driver.Record) {
 	r.CreatedAt, r.ClaimedAt, r.LeaseUntil, r.DeadlineAt, r.RepeatableUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	r.Steps = nil
 	r.Request, r.Died, r.MaxAttempts, r.OnLapse, r.Lease, r.Retention = nil, 0, 0, 0, 0, 0
 }
 
@@ -179,6 +182,41 @@ func (m *model) renew1() string {
 	next, _ = state.Renew(cur, &rn, after.Record.UpdatedAt)
 	m.records[f.Claim.Key] = &next
 	return differ("renewed", &next, &after.Record)
+}
+
+// progress1 can't see the store's clock either.
+func (m *model) progress1() string {
+	s, ok := m.s.(driver.StepStore)
+	if len(m.claims) == 0 || !ok {
+		return ""
+	}
+	f := m.claims[m.rng.IntN(len(m.claims))]
+	cur := m.records[f.Claim.Key]
+	p := driver.Progress{
+		ID: f.Claim.ID, Owner: f.Claim.Owner, Fence: f.Fence, Intent: m.rng.IntN(2) == 0, Lease: []time.Duration{lease, 2 * lease}[m.rng.IntN(2)],
+		Steps:   []driver.Step{begun("bank"), did("sms", "sent")}[:1+m.rng.IntN(2)],
+		OnLapse: driver.OnLapse(m.rng.IntN(2)), RepeatableFor: []time.Duration{0, lease, 10 * lease}[m.rng.IntN(3)],
+	}
+	before, err := m.s.Get(m.Context(), p.ID)
+	if err != nil {
+		return err.Error()
+	}
+	err = s.Progress(m.Context(), p)
+	if _, ok := state.Progress(cur, &p, before.Now); ok != (err == nil) {
+		return fmt.Sprintf("progress: %v, want %v", err, ok)
+	} else if !ok {
+		return m.compare(f.Claim.Key)
+	}
+	after, err := m.s.Get(m.Context(), p.ID)
+	if err != nil {
+		return err.Error()
+	}
+	if at := after.Record.UpdatedAt; at.Before(before.Now) || at.After(after.Now) {
+		return fmt.Sprintf("progress at %v is not between %v and %v", at, before.Now, after.Now)
+	}
+	next, _ := state.Progress(cur, &p, after.Record.UpdatedAt)
+	m.records[f.Claim.Key] = &next
+	return differ("progressed", &next, &after.Record)
 }
 
 func (m *model) settle1(name string, cur *driver.Record) string {

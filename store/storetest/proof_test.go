@@ -38,6 +38,7 @@ type twist struct {
 	renew  func(cur *driver.Record, rn *driver.Renewal, now time.Time) bool                  // grants what it should not
 	finish func(cur *driver.Record, f *driver.Finish, now time.Time) (grant, refuse bool)    // of a finish
 	stored func(r *driver.Record, f *driver.Finish)                                          // spoils what is written at a finish
+	steps  func(cur, next *driver.Record, p *driver.Progress, ok *bool, now time.Time)       // spoils what is written of steps
 	page   func(q *driver.Scan, p *driver.Page, all []driver.Snapshot)                       // spoils a page
 	racy   bool                                                                              // a claim reads and writes apart
 	skewed bool                                                                              // the second object has a clock of its own
@@ -111,6 +112,25 @@ func (s *twisted) Renew(_ context.Context, rn driver.Renewal) error {
 	if !ok {
 		return driver.ErrLeaseLost
 	}
+	*cur = next
+	return nil
+}
+
+func (s *twisted) Progress(_ context.Context, p driver.Progress) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	s.data.mu.Lock()
+	defer s.data.mu.Unlock()
+	cur := s.find(p.ID)
+	next, ok := state.Progress(cur, &p, s.now())
+	if cur != nil && s.steps != nil {
+		s.steps(cur, &next, &p, &ok, s.now())
+	}
+	if !ok {
+		return driver.ErrLeaseLost
+	}
+	next.Steps = slices.Clone(next.Steps)
 	*cur = next
 	return nil
 }
@@ -300,6 +320,27 @@ func TestBrokenStoresAreSeen(t *testing.T) {
 				*v = driver.InFlight
 			}
 		}}, []string{"claim/a lost reply is answered again"}},
+		{"an intent after a lapse", twist{steps: func(cur, next *driver.Record, p *driver.Progress, ok *bool, _ time.Time) {
+			if !*ok && p.Intent && cur.Owner == p.Owner && cur.Fence == p.Fence && cur.Status == driver.Processing {
+				*next, *ok = *cur, true
+			}
+		}}, []string{"steps/no intent after the lease"}},
+		{"steps do not renew", twist{steps: func(cur, next *driver.Record, _ *driver.Progress, _ *bool, _ time.Time) {
+			next.LeaseUntil = cur.LeaseUntil
+		}}, []string{"steps/renew the lease"}},
+		{"steps leave on_lapse alone", twist{steps: func(cur, next *driver.Record, p *driver.Progress, _ *bool, _ time.Time) {
+			if p.RepeatableFor == 0 {
+				next.OnLapse = cur.OnLapse
+			}
+		}}, []string{"steps/say what a lapse means"}},
+		{"a late result is lost", twist{steps: func(cur, _ *driver.Record, _ *driver.Progress, ok *bool, _ time.Time) {
+			*ok = *ok && cur.Status == driver.Processing
+		}}, []string{"steps/a late result is taken while nobody claimed"}},
+		{"steps are forgotten by the next attempt", twist{claim: func(cur, next *driver.Record, v *driver.Verdict, _ *driver.Claim, _ time.Time) {
+			if cur != nil && *v == driver.GotClaim {
+				next.Steps = nil
+			}
+		}}, []string{"steps/a later attempt is told", "steps/a takeover is told"}},
 		{"late truth refused", twist{finish: func(cur *driver.Record, _ *driver.Finish, now time.Time) (bool, bool) {
 			return false, cur.Status == driver.Processing && !state.Held(cur, now)
 		}}, []string{"finish/late truth is taken when nobody came"}},

@@ -49,6 +49,7 @@ func Cases() []Case {
 	all = append(all, claimCases()...)
 	all = append(all, finishCases()...)
 	all = append(all, settleCases()...)
+	all = append(all, stepCases()...)
 	all = append(all, dataCases()...)
 	return append(all, scanCases()...)
 }

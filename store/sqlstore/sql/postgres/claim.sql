@@ -22,7 +22,7 @@ WITH made AS (
 SELECT made.created_at, 'INSERTED', NULL, NULL, NULL::int, NULL::int, NULL::int, made.fence,
     NULL::bigint, NULL::bigint, NULL::boolean, NULL::boolean,
     NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz,
-    NULL::bytea, NULL::bytea, NULL, NULL::bytea, NULL, NULL, NULL::bytea, NULL::bytea
+    NULL::bytea, NULL::bytea, NULL, NULL::bytea, NULL, NULL, NULL, NULL::bytea, NULL::bytea
 FROM made
 UNION ALL
 SELECT {fields}, r.result, r.request FROM {prefix}records r WHERE r.id = $1::bytea

@@ -23,7 +23,7 @@ WITH made AS (
 SELECT made.created_at, 'INSERTED', NULL, NULL, NULL::int, NULL::int, NULL::int, made.fence,
     NULL::bigint, NULL::bigint, NULL::boolean, NULL::boolean,
     NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz,
-    NULL::bytea, NULL::bytea, NULL, NULL::bytea, NULL, NULL, NULL::bytea, NULL::bytea,
+    NULL::bytea, NULL::bytea, NULL, NULL::bytea, NULL, NULL, NULL, NULL::bytea, NULL::bytea,
     set_config('lock_timeout', current_setting('onceward.lock_timeout'), true)
 FROM made
 UNION ALL

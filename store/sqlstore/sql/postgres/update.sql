@@ -6,8 +6,8 @@ UPDATE {prefix}records SET
     lease_us = $9::bigint, lease_until = $10::text::timestamptz, deadline_at = $11::text::timestamptz, on_lapse = $12::text,
     repeatable_until = $13::text::timestamptz, retention_us = $14::bigint,
     result_codec = $15::text, result_meta = $16::bytea, result = $17::bytea, tombstone = $18::bigint <> 0,
-    request = $19::bytea, error = $20::text, resolution = $21::text,
-    created_at = $22::text::timestamptz, claimed_at = $23::text::timestamptz, updated_at = $24::text::timestamptz,
-    completed_at = $25::text::timestamptz, expires_at = $26::text::timestamptz
-WHERE id = $27::bytea AND fence = $28::bigint AND owner = $29::bytea AND status = $30::text AND failure = $31::text
-    AND updated_at = $32::text::timestamptz
+    request = $19::bytea, error = $20::text, resolution = $21::text, steps = $22::text,
+    created_at = $23::text::timestamptz, claimed_at = $24::text::timestamptz, updated_at = $25::text::timestamptz,
+    completed_at = $26::text::timestamptz, expires_at = $27::text::timestamptz
+WHERE id = $28::bytea AND fence = $29::bigint AND owner = $30::bytea AND status = $31::text AND failure = $32::text
+    AND updated_at = $33::text::timestamptz
