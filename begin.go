@@ -217,7 +217,7 @@ func (g *Guard) claim(ctx context.Context, in *intent, f *flight) (Decision, err
 	a := &Attempt{guard: g, op: in.op, flight: f, key: in.key, claim: c, begun: begun, store: g.store}
 	if err == nil {
 		a.fence, a.number, a.died, a.takeover = reply.Record.Fence, reply.Record.Attempt, reply.Record.Died, reply.Takeover
-		a.steps.list, a.claimedAt = reply.Record.Steps, reply.Record.ClaimedAt
+		a.steps.list, a.steps.version, a.claimedAt = reply.Record.Steps, reply.Record.StepsVersion, reply.Record.ClaimedAt
 		// The lease or the timeout may be over by now: a dead claim is given back, not run under.
 		if late := time.Since(begun); late >= min(p.Lease-margin(p.Lease), p.Timeout) || reply.Verdict != driver.GotClaim {
 			err = fmt.Errorf("the claim was answered after %v; the lease is %v, the timeout %v", late.Round(time.Millisecond), p.Lease, p.Timeout)

@@ -148,9 +148,10 @@ func firstValue[T any](s *openedStep, v T, result Result, encodeErr error) (T, e
 
 // steps are those of an attempt's record.
 type steps struct {
-	mu    sync.Mutex // held while they are written: a later write holds all that an earlier one does
-	list  []driver.Step
-	taken map[string]bool // names that this attempt has used
+	mu      sync.Mutex // held while they are written: a later write holds all that an earlier one does
+	list    []driver.Step
+	version int64           // of the last write that was sent
+	taken   map[string]bool // names that this attempt has used
 }
 
 // openedStep is a step of an attempt that was not used before.
@@ -252,11 +253,12 @@ func (s *openedStep) forget() {
 	}
 }
 
-// progress is what is written of the attempt's steps.
+// progress is what is written of the attempt's steps, whose lock the caller holds.
 func (s *openedStep) progress(list []driver.Step, intent bool) driver.Progress {
 	a := s.attempt
+	a.steps.version++
 	return driver.Progress{ID: a.claim.ID, Owner: a.claim.Owner, Fence: a.fence, Intent: intent, Lease: a.op.policy.Lease,
-		Steps: list, OnLapse: a.claim.OnLapse, RepeatableFor: a.claim.RepeatableFor}
+		Steps: list, Version: a.steps.version, OnLapse: a.claim.OnLapse, RepeatableFor: a.claim.RepeatableFor}
 }
 
 // write writes until the store has answered, the patience is over or ctx ends.
@@ -302,6 +304,9 @@ func (s *openedStep) begin(ctx context.Context) error {
 			return err
 		}
 		return &Error{Code: CodeStoreUnavailable, RetryAfter: time.Second, Detail: "step " + s.name + " was not begun", Cause: err}
+	}
+	if ctx.Err() != nil { // the claim, or the time, was lost while the answer was on its way
+		return context.Cause(ctx)
 	}
 	a.steps.list, s.step = list, step
 	return nil
@@ -380,6 +385,8 @@ func (s *openedStep) landed(ctx context.Context, list []driver.Step, cause error
 	a := s.attempt
 	detached := newBounded(ctx, a.guard.opts.FinishGrace)
 	defer detached.cancel()
+	before := a.steps.list
+	a.steps.list = a.steps.with(driver.Step{Name: s.name, State: driver.StepBegun, Attempt: a.number}) // until it is known
 	for try := 0; ; try++ {
 		err := a.store.Renew(detached, driver.Renewal{ID: a.claim.ID, Owner: a.claim.Owner, Fence: a.fence, Lease: a.op.policy.Lease})
 		if errors.Is(err, driver.ErrLeaseLost) {
@@ -396,6 +403,7 @@ func (s *openedStep) landed(ctx context.Context, list []driver.Step, cause error
 				a.steps.list = list
 				return nil
 			}
+			a.steps.list = before
 			return Retryable(fmt.Errorf("onceward: step %s was rolled back: %w", s.name, cause))
 		}
 		if detached.Err() != nil || pause(detached, backoff(try), nil) != nil {

@@ -77,11 +77,12 @@ type Record struct {
 	RepeatableUntil time.Time // zero: LapseRepeat holds without end
 	Retention       time.Duration
 
-	Result     Result
-	Request    []byte // optional
-	Error      string // text of the failure
-	Resolution string // who settled an unknown by hand, and why; empty when the attempt itself finished
-	Steps      []Step // of the work, kept from attempt to attempt; nil: none
+	Result       Result
+	Request      []byte // optional
+	Error        string // text of the failure
+	Resolution   string // who settled an unknown by hand, and why; empty when the attempt itself finished
+	Steps        []Step // of the work, kept from attempt to attempt; nil: none
+	StepsVersion int64  // grows with every write of Steps
 
 	CreatedAt   time.Time // of the first attempt's claim
 	ClaimedAt   time.Time // of the current or last attempt's claim

@@ -55,9 +55,12 @@ type Progress struct {
 	Fence int64
 	// Intent states that something is about to be done on the strength of this write: it needs an unlapsed lease. Without it,
 	// it is a result, late truth, taken as long as nobody claimed or resolved since.
-	Intent        bool
-	Lease         time.Duration // an unlapsed lease is renewed by the same write
-	Steps         []Step
+	Intent bool
+	Lease  time.Duration // an unlapsed lease is renewed by the same write
+	Steps  []Step
+	// Version is greater than that of every write before it, and the same when an uncertain write is made again: one that
+	// comes late, from a connection that hung, changes nothing any more.
+	Version       int64
 	OnLapse       OnLapse
 	RepeatableFor time.Duration // zero: without end; counted from this write
 }
@@ -65,7 +68,8 @@ type Progress struct {
 // StepStore is the optional power to remember steps. The store that TxStore.Bind returns has it where the store does.
 type StepStore interface {
 	// Progress takes the place of the record's steps, as state.Progress says. A later claim that runs the work again is
-	// answered with them in Claimed.Record. Errors: ErrLeaseLost, ErrTooLong.
+	// answered with them in Claimed.Record. Errors: ErrLeaseLost, also of a write that a later one
+	// has overtaken; ErrTooLong.
 	Progress(ctx context.Context, p Progress) error
 }
 

@@ -293,8 +293,9 @@ func TestMatchesTable(t *testing.T) {
 func TestProgressTable(t *testing.T) {
 	t.Parallel()
 	lapse := settled(claimed(driver.LapseRepeat), &driver.Settlement{}, epoch.Add(2*lease))
-	endless := claimed(0)
+	endless, overtaken := claimed(0), claimed(0)
 	endless.LeaseUntil = time.Time{}
+	overtaken.StepsVersion = 6
 	for _, c := range []struct {
 		name           string
 		cur            *driver.Record
@@ -313,11 +314,12 @@ func TestProgressTable(t *testing.T) {
 		{"final", ended(final), 1, 0, 2 * time.Second, false, false},
 		{"by another", claimed(0), 2, 0, 0, false, false},
 		{"with an old fence", claimed(0), 1, -1, 0, false, false},
+		{"overtaken", overtaken, 1, 0, 0, false, false},
 		{"nothing there", nil, 1, 0, 0, false, false},
 	} {
 		for intent, want := range map[bool]bool{true: c.intent, false: c.result} {
 			p := driver.Progress{Owner: driver.Owner{c.owner}, Fence: epoch.UnixMicro() + c.by, Intent: intent, Lease: lease,
-				Steps: []driver.Step{{Name: "bank", State: driver.StepBegun}}, OnLapse: driver.LapseRepeat, RepeatableFor: time.Hour}
+				Steps: []driver.Step{{Name: "bank", State: driver.StepBegun}}, OnLapse: driver.LapseRepeat, RepeatableFor: time.Hour, Version: 5}
 			now := epoch.Add(c.wait)
 			next, ok := state.Progress(c.cur, &p, now)
 			if ok != want {
@@ -327,6 +329,7 @@ func TestProgressTable(t *testing.T) {
 				continue
 			}
 			want := *c.cur
+			want.StepsVersion = 5
 			want.Steps, want.OnLapse, want.RepeatableUntil, want.UpdatedAt = p.Steps, p.OnLapse, now.Add(time.Hour), now
 			if state.Held(c.cur, now) {
 				want.LeaseUntil = now.Add(lease)

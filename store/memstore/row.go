@@ -40,6 +40,7 @@ type row struct {
 type rare struct {
 	request         []byte
 	steps           []driver.Step
+	stepsVersion    int64
 	err, resolution string
 }
 
@@ -48,8 +49,8 @@ func (w *row) set(r *driver.Record) {
 	w.scope, w.operation, w.key = r.Scope, r.Operation, r.Key
 	w.codec, w.meta, w.data, w.tombstone = r.Result.Codec, r.Result.Meta, r.Result.Data, r.Result.Tombstone
 	w.rare = nil
-	if r.Request != nil || r.Steps != nil || r.Error != "" || r.Resolution != "" {
-		w.rare = &rare{r.Request, r.Steps, r.Error, r.Resolution}
+	if r.Request != nil || r.Steps != nil || r.StepsVersion != 0 || r.Error != "" || r.Resolution != "" {
+		w.rare = &rare{r.Request, r.Steps, r.StepsVersion, r.Error, r.Resolution}
 	}
 	w.fingerprint, w.owner, w.status, w.failure, w.onLapse = r.Fingerprint, r.Owner, r.Status, r.Failure, r.OnLapse
 	w.attempt, w.died, w.maxAttempts, w.fence = r.Attempt, r.Died, r.MaxAttempts, r.Fence
@@ -64,7 +65,7 @@ func (w *row) tell(id *driver.ID, r *driver.Record) {
 	r.ID, r.Scope, r.Operation, r.Key = *id, w.scope, w.operation, w.key
 	r.Result.Codec, r.Result.Meta, r.Result.Data, r.Result.Tombstone = w.codec, w.meta, w.data, w.tombstone
 	if w.rare != nil {
-		r.Request, r.Steps, r.Error, r.Resolution = w.rare.request, w.rare.steps, w.rare.err, w.rare.resolution
+		r.Request, r.Steps, r.StepsVersion, r.Error, r.Resolution = w.rare.request, w.rare.steps, w.rare.stepsVersion, w.rare.err, w.rare.resolution
 	}
 	r.Fingerprint, r.Owner, r.Status, r.Failure, r.OnLapse = w.fingerprint, w.owner, w.status, w.failure, w.onLapse
 	r.Attempt, r.Died, r.MaxAttempts, r.Fence = w.attempt, w.died, w.maxAttempts, w.fence

@@ -106,7 +106,7 @@ func (s *Store) updateArgs(r *driver.Record) []sqldriver.Value {
 		r.Lease.Microseconds(), s.bindTime(r.LeaseUntil), s.bindTime(r.DeadlineAt), r.OnLapse.String(),
 		s.bindTime(r.RepeatableUntil), r.Retention.Microseconds(),
 		bindText(r.Result.Codec), bindBytes(r.Result.Meta), bindBytes(r.Result.Data), bindBool(r.Result.Tombstone),
-		bindBytes(r.Request), bindText(r.Error), bindText(r.Resolution), bindSteps(r.Steps),
+		bindBytes(r.Request), bindText(r.Error), bindText(r.Resolution), bindSteps(r.Steps, r.StepsVersion),
 		s.bindTime(r.CreatedAt), s.bindTime(r.ClaimedAt), s.bindTime(r.UpdatedAt), s.bindTime(r.CompletedAt), s.bindTime(r.ExpiresAt),
 	}
 }

@@ -75,7 +75,7 @@ func scanFields(rec *driver.Record, row []sqldriver.Value) (now time.Time, err e
 		*t = h.time()
 	}
 	rec.Error, rec.Resolution, rec.Request = text(rest[4]), text(rest[5]), blob(rest[8])
-	if rec.Steps, err = scanSteps(rest[6]); err != nil {
+	if rec.Steps, rec.StepsVersion, err = scanSteps(rest[6]); err != nil {
 		return now, fmt.Errorf("%w: %s: steps: %w", driver.ErrDamaged, rec.ID, err)
 	}
 	switch {

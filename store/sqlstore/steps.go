@@ -30,8 +30,8 @@ func (s *Store) Progress(ctx context.Context, p driver.Progress) error {
 
 func (s *Store) progress(ctx context.Context, on conn, p *driver.Progress) (taken bool, err error) {
 	args := []sqldriver.Value{
-		bindSteps(p.Steps), p.OnLapse.String(), orNone(p.RepeatableFor, p.RepeatableFor > 0), p.Lease.Microseconds(),
-		p.ID[:], p.Owner[:], p.Fence, bindBool(p.Intent),
+		bindSteps(p.Steps, p.Version), p.OnLapse.String(), orNone(p.RepeatableFor, p.RepeatableFor > 0), p.Lease.Microseconds(),
+		p.ID[:], p.Owner[:], p.Fence, bindBool(p.Intent), p.Version,
 	}
 	if s.dialect == dialect.SQLite {
 		now := hostNow()
@@ -68,11 +68,20 @@ type step struct {
 	Error     string `json:"error,omitempty"`
 }
 
-func bindSteps(steps []driver.Step) sqldriver.Value {
-	if steps == nil {
+// stepsColumn is what the column holds.
+type stepsColumn struct {
+	Version int64  `json:"version"`
+	Steps   []step `json:"steps"`
+}
+
+func bindSteps(steps []driver.Step, version int64) sqldriver.Value {
+	if steps == nil && version == 0 {
 		return nil
 	}
-	rows := make([]step, 0, len(steps))
+	var rows []step
+	if steps != nil {
+		rows = make([]step, 0, len(steps))
+	}
 	for i := range steps {
 		s := &steps[i]
 		row := step{Name: s.Name, State: s.State.String(), Attempt: s.Attempt, Error: s.Error,
@@ -82,17 +91,21 @@ func bindSteps(steps []driver.Step) sqldriver.Value {
 		}
 		rows = append(rows, row)
 	}
-	text, _ := json.Marshal(rows) // strings, numbers and bytes always have a JSON form
+	text, _ := json.Marshal(stepsColumn{version, rows}) // strings, numbers and bytes always have a JSON form
 	return string(text)
 }
 
-func scanSteps(v sqldriver.Value) (steps []driver.Step, err error) {
+func scanSteps(v sqldriver.Value) (steps []driver.Step, version int64, err error) {
 	if v == nil {
-		return nil, nil
+		return nil, 0, nil
 	}
-	var rows []step
-	if err := json.Unmarshal(blob(v), &rows); err != nil {
-		return nil, err
+	var column stepsColumn
+	if err := json.Unmarshal(blob(v), &column); err != nil {
+		return nil, 0, err
+	}
+	rows := column.Steps
+	if rows == nil {
+		return nil, column.Version, nil
 	}
 	steps = make([]driver.Step, 0, len(rows))
 	for i := range rows {
@@ -101,14 +114,14 @@ func scanSteps(v sqldriver.Value) (steps []driver.Step, err error) {
 			Result: driver.Result{Codec: row.Codec, Meta: row.Meta, Data: row.Result, Tombstone: row.Tombstone}}
 		var ok bool
 		if s.State, ok = driver.ParseStepState(row.State); !ok {
-			return nil, fmt.Errorf("%q is no state of a step", row.State)
+			return nil, 0, fmt.Errorf("%q is no state of a step", row.State)
 		}
 		if row.BegunAt != "" {
 			if s.BegunAt, ok = parseTime(row.BegunAt); !ok {
-				return nil, fmt.Errorf("%q is no time", row.BegunAt)
+				return nil, 0, fmt.Errorf("%q is no time", row.BegunAt)
 			}
 		}
 		steps = append(steps, s)
 	}
-	return steps, nil
+	return steps, column.Version, nil
 }

@@ -147,7 +147,7 @@ func (m *model) finish1() string {
 // leftAlone empties what driver.Finished need not tell of an outcome that was applied.
 func leftAlone(r *driver.Record) {
 	r.CreatedAt, r.ClaimedAt, r.LeaseUntil, r.DeadlineAt, r.RepeatableUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
-	r.Steps = nil
+	r.Steps, r.StepsVersion = nil, 0
 	r.Request, r.Died, r.MaxAttempts, r.OnLapse, r.Lease, r.Retention = nil, 0, 0, 0, 0, 0
 }
 
@@ -195,7 +195,7 @@ func (m *model) progress1() string {
 	p := driver.Progress{
 		ID: f.Claim.ID, Owner: f.Claim.Owner, Fence: f.Fence, Intent: m.rng.IntN(2) == 0, Lease: []time.Duration{lease, 2 * lease}[m.rng.IntN(2)],
 		Steps:   []driver.Step{begun("bank"), did("sms", "sent")}[:1+m.rng.IntN(2)],
-		OnLapse: driver.OnLapse(m.rng.IntN(2)), RepeatableFor: []time.Duration{0, lease, 10 * lease}[m.rng.IntN(3)],
+		Version: int64(m.rng.IntN(3)), OnLapse: driver.OnLapse(m.rng.IntN(2)), RepeatableFor: []time.Duration{0, lease, 10 * lease}[m.rng.IntN(3)],
 	}
 	before, err := m.s.Get(m.Context(), p.ID)
 	if err != nil {

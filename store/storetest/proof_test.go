@@ -321,10 +321,17 @@ func TestBrokenStoresAreSeen(t *testing.T) {
 			}
 		}}, []string{"claim/a lost reply is answered again"}},
 		{"an intent after a lapse", twist{steps: func(cur, next *driver.Record, p *driver.Progress, ok *bool, _ time.Time) {
-			if !*ok && p.Intent && cur.Owner == p.Owner && cur.Fence == p.Fence && cur.Status == driver.Processing {
+			if !*ok && p.Intent && cur.Owner == p.Owner && cur.Fence == p.Fence && cur.Status == driver.Processing &&
+				p.Version >= cur.StepsVersion {
 				*next, *ok = *cur, true
 			}
 		}}, []string{"steps/no intent after the lease"}},
+		{"a late write is taken", twist{steps: func(cur, next *driver.Record, p *driver.Progress, ok *bool, _ time.Time) {
+			if p.Version < cur.StepsVersion {
+				*next, *ok = *cur, true
+				next.Steps, next.StepsVersion = p.Steps, p.Version
+			}
+		}}, []string{"steps/a late write is overtaken"}},
 		{"steps do not renew", twist{steps: func(cur, next *driver.Record, _ *driver.Progress, _ *bool, _ time.Time) {
 			next.LeaseUntil = cur.LeaseUntil
 		}}, []string{"steps/renew the lease"}},

@@ -190,6 +190,20 @@ func stepCases() []Case {
 			b.ends(endOf(next, again, success("r")), true)
 			b.progress(resultOf(next, again, did("bank", "ref")), driver.ErrLeaseLost)
 		}},
+		{"steps/a late write is overtaken", func(t T, h *Harness) {
+			b := open(t, h)
+			c := ask("k")
+			got := b.wins(c)
+			late, next := intentOf(c, got, begun("bank")), resultOf(c, got, did("bank", "ref"))
+			late.Version, next.Version = 1, 2
+			b.progress(late, nil)
+			b.progress(next, nil)
+			b.progress(next, nil) // made again
+			b.progress(late, driver.ErrLeaseLost)
+			if r := b.get(c.ID); len(r.Steps) != 1 || r.Steps[0].State != driver.StepDone || r.StepsVersion != 2 {
+				t.Errorf("version %d, %+v", r.StepsVersion, r.Steps)
+			}
+		}},
 		{"steps/no step without a name or a state", func(t T, h *Harness) {
 			b := open(t, h)
 			c := ask("k")

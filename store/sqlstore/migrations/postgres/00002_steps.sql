@@ -1,5 +1,5 @@
 -- +goose Up
--- The steps of a record's work stand in its row, as a JSON array: one write both remembers a step and proves the claim.
+-- The steps of a record's work stand in its row, as JSON: one write both remembers a step and proves the claim.
 ALTER TABLE {prefix}records ADD COLUMN IF NOT EXISTS steps text;
 
 UPDATE {prefix}meta SET value = '2' WHERE name = 'schema';

@@ -1,4 +1,4 @@
--- Writes how far an attempt is, as state.Progress does: a row affected, or the claim is lost, unless nothing had to change. An
+-- Writes how far an attempt is, unless a later write has overtaken this one, as state.Progress does: a row affected, or the claim is lost, unless nothing had to change. An
 -- intent needs an unlapsed lease.
 UPDATE {prefix}records SET
     steps = ?, on_lapse = ?, repeatable_until = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND,
@@ -8,3 +8,4 @@ UPDATE {prefix}records SET
 WHERE id = ? AND owner = ? AND fence = ? AND (
     status = 'PROCESSING' AND (lease_until IS NULL OR lease_until > UTC_TIMESTAMP(6))
     OR ? = 0 AND (status = 'PROCESSING' OR failure = 'UNKNOWN' OR failure = 'RETRYABLE'))
+    AND COALESCE(CAST(JSON_UNQUOTE(JSON_EXTRACT(steps, '$.version')) AS SIGNED), 0) <= ?
