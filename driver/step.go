@@ -76,9 +76,11 @@ type StepStore interface {
 var errStep = errors.New("onceward: a step needs a name and a state")
 
 // Check returns an error when a step could not be read back as it is: ErrTooLong for its texts.
-func (p *Progress) Check() error {
-	for i := range p.Steps {
-		s := &p.Steps[i]
+func (p *Progress) Check() error { return checkSteps(p.Steps) }
+
+func checkSteps(all []Step) error {
+	for i := range all {
+		s := &all[i]
 		if s.Name == "" || s.State.String() == "" {
 			return errStep
 		}

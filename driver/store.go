@@ -77,7 +77,7 @@ type Claim struct {
 	Retention     time.Duration
 	MaxAttempts   int
 	OnLapse       OnLapse
-	RepeatableFor time.Duration // zero: without end; counted from the claim
+	RepeatableFor time.Duration // zero: without end; counted from the first attempt's claim, see state.Claim
 	Request       []byte
 }
 
@@ -134,12 +134,25 @@ type Finish struct {
 	Attempt int
 	Died    int
 	Outcome Outcome
+	// KeepBegun states, of a retryable end, that calls of begun steps may have happened all the same: the attempt keeps its
+	// owner, as after a lapse, and the next one is told of them.
+	KeepBegun bool
+}
+
+// Owner is who holds the record after the finish.
+func (f *Finish) Owner() Owner {
+	if f.Outcome.Failure == Retryable && !f.KeepBegun {
+		return Owner{}
+	}
+	return f.Claim.Owner
 }
 
 // valid reports whether a record can end so.
 func (o *Outcome) valid() bool {
 	return o.Status == Success && o.Failure == 0 || o.Status == Fail && o.Failure >= Retryable && o.Failure <= Unknown
 }
+
+var errSettledSteps = errors.New("onceward: a settlement tells of steps only with a retryable outcome")
 
 var errOutcome = errors.New("onceward: an outcome is Success without a Failure, or Fail with one")
 
@@ -172,6 +185,7 @@ type Settlement struct {
 	Outcome    Outcome // zero: a lapse
 	Resolution string  // who and why, with an Outcome
 	Owner      Owner   // fresh random bits that replace the owner, with an Outcome
+	Steps      []Step  // take the place of the record's, with a retryable Outcome; nil: they stay as they are
 }
 
 // Lapse reports whether a lapse is to be settled.
@@ -182,6 +196,12 @@ func (s *Settlement) Lapse() bool { return s.Outcome.Status == 0 }
 func (s *Settlement) Check() error {
 	if !s.Lapse() && (!s.Outcome.valid() || s.Outcome.Failure == Unknown) {
 		return errOutcome
+	}
+	if s.Steps != nil && s.Outcome.Failure != Retryable {
+		return errSettledSteps
+	}
+	if err := checkSteps(s.Steps); err != nil {
+		return err
 	}
 	return checkText(Scope{}, "", "", s.Outcome.Error, s.Resolution)
 }

@@ -44,6 +44,8 @@ func Claim(cur *driver.Record, c *driver.Claim, now time.Time, floor int64) (nex
 		r := again(cur, c, now, floor, cur.Died)
 		if cur.Owner.IsZero() || cur.Resolution != "" { // somebody has said that nothing happened, and not a lapse
 			r.Steps = ended(r.Steps)
+		} else {
+			keepEarlier(&r, cur.RepeatableUntil)
 		}
 		return r, driver.GotClaim, false, Update
 	case cur.Owner == c.Owner && Held(cur, now):
@@ -54,7 +56,17 @@ func Claim(cur *driver.Record, c *driver.Claim, now time.Time, floor int64) (nex
 	if ok, why := repeatable(cur, now); !ok {
 		return lapseUnknown(cur, why, now), driver.OutcomeOpen, false, Update
 	}
-	return again(cur, c, now, floor, cur.Died+1), driver.GotClaim, true, Update
+	r := again(cur, c, now, floor, cur.Died+1)
+	keepEarlier(&r, cur.RepeatableUntil)
+	return r, driver.GotClaim, true, Update
+}
+
+// keepEarlier keeps the end of the time in which a begun step may be called again: it counts from its first call, which a
+// later attempt does not move.
+func keepEarlier(r *driver.Record, until time.Time) {
+	if len(r.Steps) > 0 && !until.IsZero() && (r.RepeatableUntil.IsZero() || until.Before(r.RepeatableUntil)) {
+		r.RepeatableUntil = until
+	}
 }
 
 // start makes the record of a first attempt; cur is an expired record in its place, or nil.
@@ -100,7 +112,12 @@ func hold(r *driver.Record, c *driver.Claim, now time.Time) {
 	r.OnLapse = c.OnLapse
 	r.RepeatableUntil = time.Time{}
 	if c.RepeatableFor > 0 {
-		r.RepeatableUntil = now.Add(c.RepeatableFor)
+		// The first call may have been made as soon as the first attempt had claimed; after a resolution there was none yet.
+		first := r.CreatedAt
+		if r.Resolution != "" {
+			first = now
+		}
+		r.RepeatableUntil = first.Add(c.RepeatableFor)
 	}
 	r.Retention = c.Retention
 	r.Request = c.Request

@@ -29,7 +29,7 @@ func Finish(cur *driver.Record, f *driver.Finish, now time.Time) (next driver.Re
 		r := start(nil, &f.Claim, now, 0)
 		r.Fence, r.Attempt, r.Died = f.Fence, f.Attempt, f.Died
 		r.LeaseUntil = time.Time{}
-		end(&r, &f.Outcome, now)
+		end(&r, &f.Outcome, f.Owner(), now)
 		return r, true, Insert
 	}
 	if cur.Fence != f.Fence {
@@ -45,7 +45,7 @@ func Finish(cur *driver.Record, f *driver.Finish, now time.Time) (next driver.Re
 		return *cur, f.Outcome.Same(cur), Keep
 	}
 	r := *cur
-	end(&r, &f.Outcome, now)
+	end(&r, &f.Outcome, f.Owner(), now)
 	return r, true, Update
 }
 
@@ -71,31 +71,30 @@ func Settle(cur *driver.Record, s *driver.Settlement, now time.Time) (next drive
 		}
 		r := *cur
 		r.Died++
-		owner := r.Owner
-		end(&r, &driver.Outcome{Status: driver.Fail, Failure: driver.Retryable, Error: "an attempt died; repeating it is safe"}, now)
-		r.Owner = owner
+		end(&r, &driver.Outcome{Status: driver.Fail, Failure: driver.Retryable, Error: "an attempt died; repeating it is safe"}, r.Owner, now)
 		return r, true, Update
 	}
 	if cur.Status != driver.Fail || cur.Failure != driver.Unknown {
 		return *cur, false, Keep
 	}
 	r := *cur
-	end(&r, &s.Outcome, now)
-	r.Owner, r.Fence = s.Owner, NextFence(cur.Fence, 0, now)
+	end(&r, &s.Outcome, s.Owner, now)
+	r.Fence = NextFence(cur.Fence, 0, now)
 	r.Resolution = s.Resolution
+	if s.Steps != nil {
+		r.Steps = s.Steps
+		r.StepsVersion++
+	}
 	return r, true, Update
 }
 
-// end writes an outcome. Retention counts from here; an unknown never expires. A retryable end clears the owner.
-func end(r *driver.Record, o *driver.Outcome, now time.Time) {
+// end writes an outcome. Retention counts from here; an unknown never expires.
+func end(r *driver.Record, o *driver.Outcome, owner driver.Owner, now time.Time) {
 	r.Status, r.Failure, r.Error = o.Status, o.Failure, o.Error
-	r.Result = o.Result
+	r.Result, r.Owner = o.Result, owner
 	r.UpdatedAt = now
 	r.CompletedAt, r.ExpiresAt = time.Time{}, time.Time{}
 	if r.Finished() {
 		r.CompletedAt, r.ExpiresAt = now, now.Add(r.Retention)
-	}
-	if o.Status == driver.Fail && o.Failure == driver.Retryable {
-		r.Owner = driver.Owner{}
 	}
 }

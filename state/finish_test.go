@@ -368,3 +368,66 @@ func TestStepsFromAttemptToAttempt(t *testing.T) {
 		t.Errorf("expired: %+v", next.Steps)
 	}
 }
+
+// TestBegunStepsKeepTheirWindow: the time in which a begun step may be called again counts from its first call, whoever
+// runs later; and the time of calls by key from the first attempt's claim, unless somebody has said that there was no call.
+func TestBegunStepsKeepTheirWindow(t *testing.T) {
+	t.Parallel()
+	repeat := func(change func(*driver.Record)) *driver.Record {
+		r := claimed(driver.LapseRepeat)
+		r.Steps = []driver.Step{{Name: "bank", State: driver.StepBegun}}
+		r.RepeatableUntil = epoch.Add(10 * lease)
+		change(r)
+		return r
+	}
+	keep := endOf(retryable)
+	keep.KeepBegun = true
+	for _, c := range []struct {
+		name  string
+		cur   *driver.Record
+		every time.Duration // of the claim
+		kept  int
+		until time.Duration // from the epoch; zero: none
+	}{
+		{"taken over", repeat(func(*driver.Record) {}), 20 * lease, 1, 10 * lease},
+		{"taken over, the claim's time is shorter", repeat(func(*driver.Record) {}), 5 * lease, 1, 5 * lease},
+		{"taken over, the claim has no end", repeat(func(*driver.Record) {}), 0, 1, 10 * lease},
+		{"settled lapse", settled(repeat(func(*driver.Record) {}), &driver.Settlement{}, epoch.Add(2*lease)), 20 * lease, 1, 10 * lease},
+		{"ended, and can't speak for its steps", func() *driver.Record {
+			r, applied, _ := state.Finish(repeat(func(*driver.Record) {}), keep, epoch.Add(lease))
+			if again, twice, _ := state.Finish(&r, keep, epoch.Add(lease)); !applied || !twice || again.Owner != r.Owner {
+				t.Error("an end that keeps its begun steps was not taken twice")
+			}
+			return &r
+		}(), 20 * lease, 1, 10 * lease},
+		{"ended, nothing happened", func() *driver.Record {
+			r, _, _ := state.Finish(repeat(func(*driver.Record) {}), endOf(retryable), epoch.Add(lease))
+			return &r
+		}(), 20 * lease, 0, 20 * lease},
+		{"resolved: nothing happened", settled(repeat(func(r *driver.Record) { r.Status, r.Failure = driver.Fail, driver.Unknown }), resolution(retryable), epoch.Add(lease)), 20 * lease, 0, 23 * lease},
+	} {
+		cl := claim(9)
+		cl.OnLapse, cl.RepeatableFor = driver.LapseRepeat, c.every
+		next, v, _, _ := state.Claim(c.cur, cl, epoch.Add(3*lease), 0)
+		until := epoch.Add(c.until)
+		if v != driver.GotClaim || len(next.Steps) != c.kept || !next.RepeatableUntil.Equal(until) {
+			t.Errorf("%s: verdict %d, %d steps, until %v, want %v", c.name, v, len(next.Steps), next.RepeatableUntil, until)
+		}
+	}
+}
+
+// TestResolutionTellsOfSteps: what it says takes the place of the steps, so that the next attempt goes on from there.
+func TestResolutionTellsOfSteps(t *testing.T) {
+	t.Parallel()
+	cur := ended(unknown)
+	cur.Steps, cur.StepsVersion = []driver.Step{{Name: "bank", State: driver.StepBegun}, {Name: "sms", State: driver.StepBegun}}, 3
+	s := resolution(retryable)
+	s.Steps = []driver.Step{{Name: "bank", State: driver.StepDone}}
+	r := settled(cur, s, epoch.Add(lease))
+	if len(r.Steps) != 1 || r.Steps[0].State != driver.StepDone || r.StepsVersion != 4 {
+		t.Errorf("%+v", r)
+	}
+	if next, v, _, _ := state.Claim(r, claim(9), epoch.Add(2*lease), 0); v != driver.GotClaim || len(next.Steps) != 1 {
+		t.Errorf("verdict %d, %+v", v, next.Steps)
+	}
+}

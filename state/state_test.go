@@ -127,7 +127,7 @@ func TestClaimWrites(t *testing.T) {
 			ID: ask.ID, Scope: ask.Scope, Operation: "pay", Key: "k", Status: driver.Processing, Fingerprint: sum(1),
 			Attempt: c.attempt, Died: c.died, MaxAttempts: 11, Fence: now.UnixMicro(), Owner: driver.Owner{9},
 			Lease: 2 * lease, LeaseUntil: now.Add(2 * lease), DeadlineAt: now.Add(7 * lease), OnLapse: driver.LapseRepeat,
-			RepeatableUntil: now.Add(3 * time.Hour), Retention: 5 * time.Hour, Request: []byte("again"), CreatedAt: c.created, ClaimedAt: now, UpdatedAt: now,
+			RepeatableUntil: c.created.Add(3 * time.Hour), Retention: 5 * time.Hour, Request: []byte("again"), CreatedAt: c.created, ClaimedAt: now, UpdatedAt: now,
 		}
 		if v != driver.GotClaim || takeover != c.takeover || w != c.w || !reflect.DeepEqual(next, want) {
 			t.Errorf("%s: verdict %d, takeover %v, write %d\n%+v, want\n%+v", c.name, v, takeover, w, next, want)

@@ -179,10 +179,7 @@ func (s *Store) Progress(ctx context.Context, p driver.Progress) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	p.Steps = slices.Clone(p.Steps)
-	for i := range p.Steps {
-		p.Steps[i].Result = clone(p.Steps[i].Result)
-	}
+	p.Steps = cloneSteps(p.Steps)
 	sh := s.shard(&p.ID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -228,7 +225,7 @@ func (s *Store) Settle(ctx context.Context, st driver.Settlement) (reply driver.
 	if err := ctx.Err(); err != nil {
 		return reply, err
 	}
-	st.Outcome.Result = clone(st.Outcome.Result)
+	st.Outcome.Result, st.Steps = clone(st.Outcome.Result), cloneSteps(st.Steps)
 	sh := s.shard(&st.ID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -256,6 +253,14 @@ func (s *Store) Get(ctx context.Context, id driver.ID) (snap driver.Snapshot, er
 	}
 	snap.Now = s.clock()
 	return snap, nil
+}
+
+func cloneSteps(all []driver.Step) []driver.Step {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Result = clone(all[i].Result)
+	}
+	return all
 }
 
 // clone copies a result. Nil stays nil: it is another result than one of no bytes.

@@ -67,10 +67,7 @@ func beginArgs(c *driver.Claim) []sqldriver.Value {
 // endArgs are those of finish.sql on servers.
 func endArgs(f *driver.Finish) []sqldriver.Value {
 	o := &f.Outcome
-	owner := f.Claim.Owner
-	if o.Failure == driver.Retryable {
-		owner = driver.Owner{}
-	}
+	owner := f.Owner()
 	return []sqldriver.Value{
 		o.Status.String(), o.Failure.String(), owner[:], bindText(o.Result.Codec), bindBytes(o.Result.Meta),
 		bindBytes(o.Result.Data), bindBool(o.Result.Tombstone), bindText(o.Error),

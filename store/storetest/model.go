@@ -124,6 +124,7 @@ func (m *model) finish1() string {
 		success("r"), success(""), failure(driver.Final, "no"), failure(driver.Retryable, "busy"), failure(driver.Unknown, "cut"),
 		{Status: driver.Success, Result: driver.Result{Codec: "http", Tombstone: true}},
 	}[m.rng.IntN(6)]
+	f.KeepBegun = m.rng.IntN(2) == 0
 	got, err := m.s.Finish(m.Context(), f)
 	if err != nil {
 		return err.Error()
@@ -227,6 +228,9 @@ func (m *model) settle1(name string, cur *driver.Record) string {
 	if m.rng.IntN(2) == 0 {
 		s.Outcome = []driver.Outcome{success("r"), failure(driver.Final, "no"), failure(driver.Retryable, "did not")}[m.rng.IntN(3)]
 		s.Resolution, s.Owner = "by ann", newOwner()
+		if _, ok := m.s.(driver.StepStore); ok && s.Outcome.Failure == driver.Retryable {
+			s.Steps = [][]driver.Step{nil, {}, {did("bank", "ref")}}[m.rng.IntN(3)]
+		}
 	}
 	got, err := m.s.Settle(m.Context(), s)
 	if err != nil {

@@ -347,7 +347,7 @@ func TestBrokenStoresAreSeen(t *testing.T) {
 			if cur != nil && *v == driver.GotClaim {
 				next.Steps = nil
 			}
-		}}, []string{"steps/a later attempt is told", "steps/a takeover is told"}},
+		}}, []string{"steps/a later attempt is told", "steps/a resolution tells of them", "steps/a takeover is told", "steps/begun ones outlive an end that can't speak for them"}},
 		{"late truth refused", twist{finish: func(cur *driver.Record, _ *driver.Finish, now time.Time) (bool, bool) {
 			return false, cur.Status == driver.Processing && !state.Held(cur, now)
 		}}, []string{"finish/late truth is taken when nobody came"}},

@@ -169,6 +169,43 @@ func stepCases() []Case {
 				}
 			}
 		}},
+		{"steps/begun ones outlive an end that can't speak for them", func(t T, h *Harness) {
+			b := open(t, h)
+			c := repeatable(ask("k"))
+			c.RepeatableFor = time.Hour
+			got := b.wins(c)
+			p := intentOf(c, got, begun("bank"))
+			p.RepeatableFor = time.Minute
+			b.progress(p, nil)
+			until := b.get(c.ID).RepeatableUntil
+			f := endOf(c, got, failure(driver.Retryable, "it timed out"))
+			f.KeepBegun = true
+			b.ends(f, true)
+			b.ends(f, true) // its reply was lost
+			next := c
+			next.Owner = newOwner()
+			r := b.wins(next).Record
+			if len(r.Steps) != 1 || r.Steps[0].State != driver.StepBegun || !r.RepeatableUntil.Equal(until) || r.Died != 0 {
+				t.Errorf("%+v, died %d, repeatable until %v, not %v", r.Steps, r.Died, r.RepeatableUntil, until)
+			}
+		}},
+		{"steps/a resolution tells of them", func(t T, h *Harness) {
+			b := open(t, h)
+			c := ask("k")
+			got := b.wins(c)
+			b.progress(intentOf(c, got, begun("bank"), begun("sms")), nil)
+			b.ends(endOf(c, got, failure(driver.Unknown, "cut")), true)
+			s := driver.Settlement{ID: c.ID, Fence: got.Record.Fence, Outcome: success("r"), Resolution: "by ann: asked", Owner: newOwner(), Steps: []driver.Step{}}
+			if _, err := b.s.Settle(b.Context(), s); err == nil {
+				t.Errorf("a success with steps was taken")
+			}
+			s.Outcome, s.Steps = failure(driver.Retryable, "asked"), []driver.Step{did("bank", "ref")}
+			b.settle(s, true)
+			b.settle(s, true) // its reply was lost
+			if r := b.wins(ask("k")).Record; len(r.Steps) != 1 || string(r.Steps[0].Result.Data) != "ref" {
+				t.Errorf("%+v", r.Steps)
+			}
+		}},
 		{"steps/not by another, not when superseded", func(t T, h *Harness) {
 			b := open(t, h)
 			c := repeatable(ask("k"))
