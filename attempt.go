@@ -30,6 +30,7 @@ type Attempt struct {
 	inTx      bool
 	begun     time.Time // before the claim was sent
 	claimedAt time.Time // by the store's clock
+	keyed     time.Time // until when calls by key may be made again, by the store's clock; zero: without end
 
 	steps steps
 
@@ -103,6 +104,19 @@ func CallerGone(ctx context.Context) <-chan struct{} {
 	return nil
 }
 
+// claimed takes over what the store says of the claim.
+func (a *Attempt) claimed(reply *driver.Claimed) {
+	r := &reply.Record
+	a.fence, a.number, a.died, a.takeover = r.Fence, r.Attempt, r.Died, reply.Takeover
+	a.steps.list, a.steps.version, a.claimedAt = r.Steps, r.StepsVersion, r.ClaimedAt
+	if a.claim.RepeatableFor > 0 {
+		a.keyed = r.RepeatableUntil
+		if a.steps.anyBegun() { // then it may end sooner, with the step's own time
+			a.keyed = r.CreatedAt.Add(a.claim.RepeatableFor)
+		}
+	}
+}
+
 // start makes the context, begins the heartbeat and lets duplicates know.
 func (a *Attempt) start(caller context.Context) {
 	a.ctx.attempt, a.ctx.values.caller = a, caller
@@ -156,7 +170,7 @@ func (a *Attempt) Succeed(ctx context.Context, result Result) (End, error) {
 	if result.Data == nil && !result.Tombstone {
 		result.Data = []byte{}
 	}
-	return a.end(ctx, driver.Outcome{Status: driver.Success, Result: result})
+	return a.end(ctx, driver.Outcome{Status: driver.Success, Result: result}, false)
 }
 
 // Fail ends the attempt with a failure of the given kind. cause's text is kept, cut to driver.MaxError bytes; result
@@ -172,23 +186,52 @@ func (a *Attempt) Fail(ctx context.Context, kind driver.Failure, cause error, re
 	if kind == driver.Final {
 		o.Result = result
 	}
-	return a.end(ctx, o)
+	// Only who states that nothing happened speaks for a step that has begun.
+	return a.end(ctx, o, kind == driver.Retryable && judgement(cause) == nil)
 }
 
-// Infer returns what err means under the operation's OnError policy. While a step has begun and has no result, nobody can tell
-// that nothing happened, unless the work itself says so.
+// Infer returns what err means under the operation's OnError policy. While a step has begun, has no result and may not be
+// called again, nobody can tell that nothing happened, unless the work itself says so.
 func (a *Attempt) Infer(err error) driver.Failure {
 	if a.inTx {
-		return inferInTx(&a.op.policy, err)
+		return inferInTx(&a.op.policy, err, a.Repeatable())
 	}
-	kind := infer(&a.op.policy, err)
-	if kind == driver.Retryable && !a.op.policy.Repeatable && judgement(err) == nil {
-		if _, open := a.steps.open(); open {
-			return driver.Unknown
-		}
+	kind := infer(&a.op.policy, err, a.Repeatable())
+	if _, open := a.OpenStep(); open && kind == driver.Retryable && judgement(err) == nil {
+		return driver.Unknown
 	}
 	return kind
 }
+
+// Repeatable reports whether running the work again would be safe if the attempt died now: by the operation's manifest, and
+// by how far the steps are.
+func (a *Attempt) Repeatable() bool {
+	a.steps.mu.Lock()
+	defer a.steps.mu.Unlock()
+	l := a.op.policy.onLapse(a.steps.list, a.keyed)
+	return l.repeat && (l.until.IsZero() || a.storeNow().Before(l.until))
+}
+
+// OpenStep returns a step that has begun, has no result and may not be called again: what it did is not known.
+func (a *Attempt) OpenStep() (name string, open bool) {
+	a.steps.mu.Lock()
+	defer a.steps.mu.Unlock()
+	for i := range a.steps.list {
+		if s := &a.steps.list[i]; s.State == driver.StepBegun && !a.mayCallAgain(s) {
+			return s.Name, true
+		}
+	}
+	return "", false
+}
+
+// mayCallAgain reports whether a step that has begun may be called once more.
+func (a *Attempt) mayCallAgain(s *driver.Step) bool {
+	within, ok := a.op.policy.again(s.Name)
+	return ok && (within == 0 || a.storeNow().Before(s.BegunAt.Add(within)))
+}
+
+// storeNow is the time of the store's clock, or a little later.
+func (a *Attempt) storeNow() time.Time { return a.claimedAt.Add(time.Since(a.begun)) }
 
 // cut shortens text to n bytes at the start of a rune, and replaces what a text column does not take: what is not
 // UTF-8, and NUL.

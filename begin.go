@@ -198,8 +198,8 @@ func (g *Guard) claim(ctx context.Context, in *intent, f *flight) (Decision, err
 		ID: in.id, Scope: in.scope, Operation: p.Name, Key: in.key.Reveal(), Fingerprint: in.sum,
 		Lease: p.Lease, Timeout: p.Timeout, Retention: p.Retention, MaxAttempts: p.MaxAttempts,
 	}
-	if p.Repeatable {
-		c.OnLapse = driver.LapseRepeat
+	if p.Repeatable || len(p.Effects) > 0 { // no step has begun that this attempt knows of
+		c.OnLapse, c.RepeatableFor = driver.LapseRepeat, p.Effects.keyedFor()
 	}
 	_, _ = rand.Read(c.Owner[:]) // never fails, by its contract
 	if g.bound != nil {
@@ -216,8 +216,7 @@ func (g *Guard) claim(ctx context.Context, in *intent, f *flight) (Decision, err
 	}
 	a := &Attempt{guard: g, op: in.op, flight: f, key: in.key, claim: c, begun: begun, store: g.store}
 	if err == nil {
-		a.fence, a.number, a.died, a.takeover = reply.Record.Fence, reply.Record.Attempt, reply.Record.Died, reply.Takeover
-		a.steps.list, a.steps.version, a.claimedAt = reply.Record.Steps, reply.Record.StepsVersion, reply.Record.ClaimedAt
+		a.claimed(&reply)
 		// The lease or the timeout may be over by now: a dead claim is given back, not run under.
 		if late := time.Since(begun); late >= min(p.Lease-margin(p.Lease), p.Timeout) || reply.Verdict != driver.GotClaim {
 			err = fmt.Errorf("the claim was answered after %v; the lease is %v, the timeout %v", late.Round(time.Millisecond), p.Lease, p.Timeout)

@@ -91,7 +91,7 @@ func (g *Guard) claimBound(ctx context.Context, in *intent, f *flight, c *driver
 			return in.op.decide(reply.Verdict, &reply.Record, reply.Now)
 		case err == nil:
 			a := &Attempt{guard: g, op: in.op, flight: f, key: in.key, claim: *c, begun: begun, store: store, inTx: true}
-			a.fence, a.number, a.died, a.takeover = reply.Record.Fence, reply.Record.Attempt, reply.Record.Died, reply.Takeover
+			a.claimed(&reply)
 			a.start(ctx)
 			return Decision{Kind: KindRun, Attempt: a, Number: a.number}, nil
 		case errors.Is(err, driver.ErrLocked):

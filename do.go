@@ -24,7 +24,7 @@ import (
 //     another attempt took over;
 //   - ErrResultNotKept: the work is done; with it comes the value on the first run, and none on a replay.
 //
-// A panic or Goexit of fn passes through, after its outcome was recorded as unknown (retryable when Repeatable).
+// A panic or Goexit of fn passes through, after its outcome was recorded as unknown (retryable where running it again is safe).
 func Do[T any](ctx context.Context, op *Op, call Call, fn func(context.Context) (T, error)) (T, error) {
 	var g *Guard
 	if op != nil {
@@ -64,7 +64,7 @@ func run[T any](ctx context.Context, a *Attempt, info *Info, fn func(context.Con
 	defer func() {
 		if !ended { // a panic or Goexit, which goes on: recovering would lose its value and stack
 			kind := driver.Unknown
-			if a.op.policy.Repeatable || a.inTx {
+			if a.inTx || a.Repeatable() {
 				kind = driver.Retryable
 			}
 			end, _ := a.Fail(ctx, kind, errors.New("the work panicked or left by Goexit"), Result{})

@@ -12,7 +12,7 @@ import (
 
 // end records the outcome. The claim is never released because a write failed: it is tried for FinishGrace, then in
 // the background while the heartbeat goes on.
-func (a *Attempt) end(ctx context.Context, o driver.Outcome) (End, error) {
+func (a *Attempt) end(ctx context.Context, o driver.Outcome, keepBegun bool) (End, error) {
 	a.mu.Lock()
 	if a.ended {
 		a.mu.Unlock()
@@ -28,7 +28,7 @@ func (a *Attempt) end(ctx context.Context, o driver.Outcome) (End, error) {
 	}
 
 	g := a.guard
-	f := driver.Finish{Claim: a.claim, Fence: a.fence, Attempt: a.number, Died: a.died, Outcome: o}
+	f := driver.Finish{Claim: a.claim, Fence: a.fence, Attempt: a.number, Died: a.died, Outcome: o, KeepBegun: keepBegun && a.steps.anyBegun()}
 	detached := newBounded(ctx, g.opts.FinishGrace)
 	defer detached.cancel()
 	if a.inTx {

@@ -14,8 +14,8 @@ import (
 	"github.com/onceward/onceward/driver"
 )
 
-// infer says what an error of the work means under the operation's policy.
-func infer(op *Operation, err error) driver.Failure {
+// infer says what an error of the work means under the operation's policy, and by whether running it again is safe.
+func infer(op *Operation, err error, repeatable bool) driver.Failure {
 	if j := judgement(err); j != nil {
 		return j.failure
 	}
@@ -23,13 +23,13 @@ func infer(op *Operation, err error) driver.Failure {
 	if errors.As(err, &final) {
 		return driver.Final
 	}
-	if errors.Is(err, ErrUnknown) && !op.Repeatable {
+	if errors.Is(err, ErrUnknown) && !repeatable {
 		return driver.Unknown // a nested guarded call that cannot tell
 	}
 	switch {
 	case op.OnError == KeepFailure:
 		return driver.Final
-	case op.Repeatable:
+	case repeatable:
 		return driver.Retryable
 	case op.OnError == Strict, BrokenConversation(err):
 		return driver.Unknown
@@ -38,14 +38,14 @@ func infer(op *Operation, err error) driver.Failure {
 }
 
 // inferInTx is infer where everything that the work did is rolled back with its transaction.
-func inferInTx(op *Operation, err error) driver.Failure {
+func inferInTx(op *Operation, err error, repeatable bool) driver.Failure {
 	var final *FinalError
 	switch j := judgement(err); {
 	case j != nil:
 		return j.failure
 	case errors.As(err, &final):
 		return driver.Final
-	case errors.Is(err, ErrUnknown) && !op.Repeatable:
+	case errors.Is(err, ErrUnknown) && !repeatable:
 		return driver.Unknown // a nested guarded call that cannot tell is not rolled back
 	case op.OnError == KeepFailure:
 		return driver.Final

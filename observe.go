@@ -31,6 +31,7 @@ const (
 	EventGivenUp                            // a result will not be written: its record lapses
 	EventContradiction                      // late truth differs from what a resolution said
 	EventBypassed                           // work ran unguarded
+	EventResolved                           // a resolver's answer was recorded; Outcome: happened, did_not_happen, answered_no
 	EventUnclaimed                          // a front door passed a request on, or answered it, without Begin
 )
 

@@ -28,9 +28,25 @@ type Operation struct {
 	// say nothing happened do not count. Zero: 5.
 	MaxAttempts int
 
-	// Repeatable states that running the work again is safe whatever a dead attempt did. Without it a dead attempt
-	// is never taken over: its outcome becomes unknown.
+	// Effects is the manifest: all that the work causes outside itself, and how each is kept to once. By it a dead attempt
+	// is run again where that is safe, and its outcome becomes unknown where it is not. Empty: nothing is declared.
+	Effects Effects
+
+	// StrictSteps makes a Step, StepIn or StepKey whose name is not on the manifest, or there in another way, an error
+	// before anything is done: ErrUndeclared. It needs Effects.
+	StrictSteps bool
+
+	// Repeatable states that running the work again is safe whatever a dead attempt did, in place of Effects. Without either
+	// a dead attempt is never taken over: its outcome becomes unknown.
 	Repeatable bool
+
+	// Resolve asks the outside what an attempt did whose outcome is unknown. It is called by Guard.Resolve, which the janitor
+	// calls. Nil: unknown outcomes wait for a person.
+	Resolve Resolver
+
+	// RetriedFor is how long senders may come again with the same key: a client's retries, a broker's redelivery, a provider's
+	// callbacks. A Retention that is shorter is an error of Define. Zero: nothing is stated, and nothing checked.
+	RetriedFor time.Duration
 
 	OnDuplicate OnDuplicate // what a finished key answers
 	OnInFlight  OnInFlight  // what a duplicate of a running attempt gets
@@ -83,7 +99,7 @@ const (
 	Infer OnError = iota
 	// KeepFailure takes every error for final.
 	KeepFailure
-	// Strict takes a plain error for unknown, unless the operation is Repeatable.
+	// Strict takes a plain error for unknown, unless running the work again is safe.
 	Strict
 )
 
@@ -93,7 +109,8 @@ type OnStoreDown uint8
 const (
 	// Closed refuses with ErrStoreUnavailable.
 	Closed OnStoreDown = iota
-	// Open runs the work unguarded, marked in Info and metered; only for Repeatable operations.
+	// Open runs the work unguarded, marked in Info and metered; only for operations that are Repeatable, or whose every
+	// effect can be borne twice.
 	Open
 )
 
@@ -183,8 +200,18 @@ func (o Operation) withDefaults() (Operation, error) {
 	if o.OnDuplicate > Reject || o.OnError > Strict || o.OnStoreDown > Open {
 		bad("a policy has a value that does not exist")
 	}
-	if o.OnStoreDown == Open && !o.Repeatable {
-		bad("OnStoreDown Open runs work unguarded, so the work must be Repeatable")
+	if o.Repeatable && len(o.Effects) > 0 {
+		bad("Repeatable and Effects say two things about the same: the manifest says which effects may happen twice")
+	}
+	o.Effects = o.Effects.check(&o, bad)
+	if o.StrictSteps && len(o.Effects) == 0 {
+		bad("StrictSteps needs a manifest to hold steps against: set Effects")
+	}
+	if o.OnStoreDown == Open && !o.Repeatable && !o.Effects.bearable() {
+		bad("OnStoreDown Open runs work unguarded, so it must be Repeatable, or every effect of its manifest must be Bearable or Natural")
+	}
+	if o.RetriedFor < 0 || o.Retention < o.RetriedFor {
+		bad("retention %v: keys come again for %v (RetriedFor), and one that comes after its record has expired runs the work again", o.Retention, o.RetriedFor)
 	}
 	return o, errors.Join(problems...)
 }

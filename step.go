@@ -18,6 +18,9 @@ import (
 // Errors of steps: fn was not run.
 var (
 	ErrNoAttempt = errors.New("onceward: a step needs an attempt: call it inside Do, with the context that the work was given")
+	// ErrUndeclared is of operations with StrictSteps.
+	ErrUndeclared = errors.New("onceward: the operation's manifest does not have it so: put it on Operation.Effects, with the way in which it is kept to once")
+
 	ErrStepTwice = errors.New("onceward: one attempt runs a step of one name once: give each its own name, such as the name of the effect and of its object")
 )
 
@@ -27,13 +30,14 @@ var (
 //
 // What fn's error means is asked of the operation's OnError, as for the work. Final: the answer no is remembered as a result
 // is. Nothing happened: the next attempt runs fn again. Cannot tell, a panic and a Goexit included: the step has begun and has
-// no result, and a later attempt is not run, unless the operation is Repeatable: the outcome is unknown.
+// no result. Then a later attempt calls fn again where the manifest says that this is safe, because the other side honours
+// keys (Effect.HonouredFor) or twice can be borne; elsewhere the outcome is unknown until it is resolved.
 //
 // Steps of different names may run in parallel. Names have 1 to 64 of a-z A-Z 0-9 . _ -, first a letter or digit.
 //
 // Errors, by errors.Is:
 //   - fn's own error; a *FinalError when the answer is no, now or in an attempt before; ErrUnknown when nobody can tell;
-//   - ErrNoAttempt, ErrStepTwice, ErrInsideTx, or one about the name, the type or the store: fn was not run;
+//   - ErrNoAttempt, ErrStepTwice, ErrUndeclared, ErrInsideTx, or one about the name, the type or the store: fn was not run;
 //   - ErrLeaseLost: another attempt has claimed the key or will; without a result of fn, it was not run;
 //   - ErrStoreUnavailable: the store did not take the intent, and fn was not run;
 //   - ErrResultNotKept: the step is done, its result could not be encoded; with it comes the value of fn on its first run.
@@ -41,7 +45,7 @@ var (
 // In an attempt that is bypassed fn runs and nothing is remembered.
 func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
 	var zero T
-	s, err := openStep[T](ctx, name, fn == nil)
+	s, err := openStep[T](ctx, name, fn == nil, ByStep, ByKey, Natural)
 	if err != nil {
 		return zero, err
 	}
@@ -66,7 +70,7 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 }
 
 // StepKey returns the key for a call to others that the attempt in ctx makes under a name: the same on every attempt of the
-// record, and another one for every record, operation, scope and name. Errors: ErrNoAttempt, or one about the name.
+// record, and another one for every record, operation, scope and name. Errors: ErrNoAttempt, ErrUndeclared, or one about the name.
 func StepKey(ctx context.Context, name string) (key.Key, error) {
 	a, ok := FromContext(ctx)
 	if !ok {
@@ -75,9 +79,16 @@ func StepKey(ctx context.Context, name string) (key.Key, error) {
 	if !operationName.MatchString(name) {
 		return key.Key{}, errStepName(name)
 	}
+	if err := a.op.policy.declares(name, ByKey, ByStep); err != nil {
+		return key.Key{}, err
+	}
+	return stepKey(a.claim.ID, name)
+}
+
+func stepKey(id driver.ID, name string) (key.Key, error) {
 	h := sha256.New()
 	_, _ = h.Write([]byte("onceward step\x00"))
-	_, _ = h.Write(a.claim.ID[:])
+	_, _ = h.Write(id[:])
 	_, _ = h.Write([]byte(name))
 	return key.Parse(hex.EncodeToString(h.Sum(nil)[:16]))
 }
@@ -96,7 +107,7 @@ type StepTx struct {
 // is never begun without a result. It is for packages that bring transactions; programs use theirs.
 func StepIn[T any](ctx context.Context, name string, t StepTx, fn func(context.Context) (T, error)) (T, error) {
 	var zero T
-	s, err := openStep[T](ctx, name, fn == nil)
+	s, err := openStep[T](ctx, name, fn == nil, BySameTx)
 	if err != nil {
 		return zero, err
 	}
@@ -112,7 +123,7 @@ func StepIn[T any](ctx context.Context, name string, t StepTx, fn func(context.C
 	v, err := fn(context.WithValue(ctx, insideTx{}, s.attempt.guard.core))
 	if err != nil {
 		t.Rollback()
-		kind := inferInTx(&s.attempt.op.policy, err)
+		kind := inferInTx(&s.attempt.op.policy, err, s.attempt.Repeatable())
 		if kind == driver.Final && !s.attempt.bypassed {
 			return zero, s.failed(ctx, err)
 		}
@@ -168,7 +179,7 @@ func errStepName(name string) error {
 }
 
 // openStep checks a step and takes its name.
-func openStep[T any](ctx context.Context, name string, noWork bool) (*openedStep, error) {
+func openStep[T any](ctx context.Context, name string, noWork bool, ways ...Way) (*openedStep, error) {
 	a, ok := FromContext(ctx)
 	switch inside, _ := ctx.Value(insideTx{}).(*core); {
 	case !ok:
@@ -179,6 +190,9 @@ func openStep[T any](ctx context.Context, name string, noWork bool) (*openedStep
 		return nil, fmt.Errorf("onceward: step %q needs a function", name)
 	case !operationName.MatchString(name):
 		return nil, errStepName(name)
+	}
+	if err := a.op.policy.declares(name, ways...); err != nil {
+		return nil, err
 	}
 	if err := a.op.checkType(reflect.TypeFor[T]()); err != nil {
 		return nil, err
@@ -199,8 +213,8 @@ func openStep[T any](ctx context.Context, name string, noWork bool) (*openedStep
 	a.steps.taken[name] = true
 	if i := a.steps.find(name); i >= 0 {
 		s.step = a.steps.list[i]
-		// Begun by an attempt before: where repeating is safe it is called again.
-		s.remembered = s.step.State != driver.StepBegun || !a.op.policy.Repeatable
+		// Begun by an attempt before: where that is safe it is called again.
+		s.remembered = s.step.State != driver.StepBegun || !a.mayCallAgain(&s.step)
 	}
 	return s, nil
 }
@@ -219,16 +233,11 @@ func (s *steps) with(step driver.Step) []driver.Step {
 	return append(list, step)
 }
 
-// open reports whether a step has begun and has no result.
-func (s *steps) open() (name string, open bool) {
+// anyBegun reports whether a step has begun and has no result.
+func (s *steps) anyBegun() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.list {
-		if s.list[i].State == driver.StepBegun {
-			return s.list[i].Name, true
-		}
-	}
-	return "", false
+	return slices.ContainsFunc(s.list, func(x driver.Step) bool { return x.State == driver.StepBegun })
 }
 
 // recall is what a step gave to an attempt before.
@@ -257,8 +266,16 @@ func (s *openedStep) forget() {
 func (s *openedStep) progress(list []driver.Step, intent bool) driver.Progress {
 	a := s.attempt
 	a.steps.version++
-	return driver.Progress{ID: a.claim.ID, Owner: a.claim.Owner, Fence: a.fence, Intent: intent, Lease: a.op.policy.Lease,
-		Steps: list, Version: a.steps.version, OnLapse: a.claim.OnLapse, RepeatableFor: a.claim.RepeatableFor}
+	p := driver.Progress{ID: a.claim.ID, Owner: a.claim.Owner, Fence: a.fence, Intent: intent, Lease: a.op.policy.Lease, Steps: list, Version: a.steps.version}
+	l := a.op.policy.onLapse(list, a.keyed)
+	if l.repeat && !l.until.IsZero() {
+		p.RepeatableFor = l.until.Sub(a.storeNow())
+		l.repeat = p.RepeatableFor > 0
+	}
+	if l.repeat {
+		p.OnLapse = driver.LapseRepeat
+	}
+	return p
 }
 
 // write writes until the store has answered, the patience is over or ctx ends.
@@ -296,7 +313,7 @@ func (s *openedStep) begin(ctx context.Context) error {
 	defer a.steps.mu.Unlock()
 	step := driver.Step{Name: s.name, State: driver.StepBegun, Attempt: a.number, BegunAt: s.step.BegunAt}
 	if step.BegunAt.IsZero() {
-		step.BegunAt = a.claimedAt.Add(time.Since(a.begun)).Truncate(time.Microsecond) // the store's clock
+		step.BegunAt = a.storeNow().Truncate(time.Microsecond)
 	}
 	list := a.steps.with(step)
 	if err := s.write(ctx, s.progress(list, true), a.guard.opts.StoreTimeout); err != nil {
@@ -333,7 +350,7 @@ func (s *openedStep) end(ctx context.Context, state driver.StepState, result Res
 
 // failed ends a step with the error of its function.
 func (s *openedStep) failed(ctx context.Context, err error) error {
-	switch infer(&s.attempt.op.policy, err) {
+	switch infer(&s.attempt.op.policy, err, false) {
 	case driver.Final:
 		text := cut(err.Error(), driver.MaxError)
 		if lost := s.end(ctx, driver.StepRefused, Result{}, text); lost != nil {
@@ -341,6 +358,9 @@ func (s *openedStep) failed(ctx context.Context, err error) error {
 		}
 		return &FinalError{Text: text, Cause: err}
 	case driver.Unknown:
+		if s.attempt.mayCallAgain(&s.step) {
+			return &nested{err} // which is no word about the work: the next attempt finds out
+		}
 		return Unknown(err)
 	}
 	s.forget()
@@ -356,7 +376,7 @@ func (s *openedStep) commit(ctx context.Context, store driver.Store, t StepTx, r
 	}
 	a.steps.mu.Lock()
 	defer a.steps.mu.Unlock()
-	step := driver.Step{Name: s.name, State: driver.StepDone, Attempt: a.number, BegunAt: a.claimedAt.Add(time.Since(a.begun)).Truncate(time.Microsecond), Result: result}
+	step := driver.Step{Name: s.name, State: driver.StepDone, Attempt: a.number, BegunAt: a.storeNow().Truncate(time.Microsecond), Result: result}
 	list := a.steps.with(step)
 	sent := time.Now()
 	_, err := timed(ctx, a.guard, "progress", a.op.policy.Name, func(ctx context.Context) (struct{}, error) {

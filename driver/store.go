@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/onceward/onceward/fingerprint"
@@ -183,9 +184,18 @@ type Settlement struct {
 	ID         ID
 	Fence      int64   // the record is changed only while it still has this fence
 	Outcome    Outcome // zero: a lapse
-	Resolution string  // who and why, with an Outcome
+	Resolution string  // who and why, with an Outcome: see ResolutionBy
 	Owner      Owner   // fresh random bits that replace the owner, with an Outcome
 	Steps      []Step  // take the place of the record's, with a retryable Outcome; nil: they stay as they are
+}
+
+// ResolutionBy is the text of a settlement: who and why, and as much as there is room for of what r says itself.
+func ResolutionBy(who, why string, r *Record) string {
+	text := "by " + who + ": " + why
+	if r.Error != "" && len(text) < MaxError {
+		text += "; before: " + r.Error
+	}
+	return strings.ToValidUTF8(text[:min(len(text), MaxError)], "")
 }
 
 // Lapse reports whether a lapse is to be settled.

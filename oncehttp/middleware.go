@@ -55,7 +55,6 @@ type Options struct {
 
 type middleware struct {
 	op      *onceward.Op
-	policy  onceward.Operation
 	opts    Options
 	next    http.Handler
 	rules   fingerprintRules
@@ -69,7 +68,7 @@ func New(op *onceward.Op, opts *Options) (func(http.Handler) http.Handler, error
 	if op == nil {
 		return nil, errors.New("oncehttp: New needs an operation that a guard defined")
 	}
-	m := middleware{op: op, policy: op.Policy(), methods: map[string]bool{}}
+	m := middleware{op: op, methods: map[string]bool{}}
 	if opts != nil {
 		m.opts = *opts
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/driver"
 )
 
@@ -51,7 +50,7 @@ func SetReason(w http.ResponseWriter, text string) { w.Header().Set(HeaderReason
 
 // outcomeOf judges a status as documented: 2xx and 3xx are done; what says that nothing was executed frees the key;
 // other refusals are final; a server's failure tells nothing, unless repeating is safe.
-func outcomeOf(status int, header http.Header, policy onceward.Operation) Outcome {
+func outcomeOf(status int, header http.Header, repeatable func() bool) Outcome {
 	switch status {
 	case 401, 403, 407, 408, 421, 425, 429:
 		return NotDone
@@ -67,7 +66,7 @@ func outcomeOf(status int, header http.Header, policy onceward.Operation) Outcom
 		return Done
 	case status < 500:
 		return Final
-	case policy.Repeatable:
+	case repeatable():
 		return NotDone
 	}
 	return Unknown

@@ -176,7 +176,8 @@ func (rec *recorder) stream() {
 	rec.streaming = true
 	rec.hearReason()
 	rec.headers.settle(rec.w.Header())
-	rec.w.Header().Set(HeaderStatus, rec.m.statusWord(rec.attempt, rec.m.judge(rec)))
+	outcome, _ := rec.m.judge(rec)
+	rec.w.Header().Set(HeaderStatus, rec.m.statusWord(rec.attempt, outcome))
 	rec.w.WriteHeader(rec.status)
 	rec.headers.trailers(rec.w.Header())
 	rec.out(rec.body)

@@ -31,7 +31,7 @@ func (m *middleware) run(w http.ResponseWriter, r *http.Request, body []byte, a 
 				rec.headers.restore(w.Header()) // whoever recovers writes an answer of his own
 			}
 			kind := driver.Unknown
-			if m.policy.Repeatable {
+			if a.Repeatable() {
 				kind = driver.Retryable
 			}
 			_, _ = a.Fail(ctx, kind, rec.why(errors.New("the handler panicked or left by Goexit")), onceward.Result{})
@@ -43,11 +43,11 @@ func (m *middleware) run(w http.ResponseWriter, r *http.Request, body []byte, a 
 	rec.finish()
 	returned = true
 
-	outcome := m.judge(rec)
+	outcome, stated := m.judge(rec)
 	if rec.cut() || rec.status < 200 {
 		outcome = Unknown // whatever was said of it: there is no whole answer
 	}
-	end := m.record(ctx, a, rec, outcome)
+	end := m.record(ctx, a, rec, outcome, stated)
 	h := w.Header()
 	switch {
 	case end.Superseded && !rec.streaming:
@@ -83,20 +83,24 @@ func (m *middleware) statusWord(a *onceward.Attempt, o Outcome) string {
 	return "executed"
 }
 
-// judge says what the answer means: by the handler's own word, the route's table, or the status.
-func (m *middleware) judge(rec *recorder) Outcome {
+// judge says what the answer means: by the handler's own word or the route's table, which state it, or by the status.
+func (m *middleware) judge(rec *recorder) (o Outcome, stated bool) {
 	if rec.outcome != "" {
 		if o, err := ParseOutcome(rec.outcome); err == nil {
-			return o
+			return o, true
 		}
 	}
 	if o, ok := m.opts.OnStatus[rec.status]; ok && o != ByStatus {
-		return o
+		return o, true
 	}
-	return outcomeOf(rec.status, rec.w.Header(), m.policy)
+	o = outcomeOf(rec.status, rec.w.Header(), rec.attempt.Repeatable)
+	if _, open := rec.attempt.OpenStep(); open && o == NotDone {
+		o = Unknown // a status alone does not speak for a call whose answer is missing
+	}
+	return o, false
 }
 
-func (m *middleware) record(ctx context.Context, a *onceward.Attempt, rec *recorder, o Outcome) onceward.End {
+func (m *middleware) record(ctx context.Context, a *onceward.Attempt, rec *recorder, o Outcome, stated bool) onceward.End {
 	var result onceward.Result
 	if o == Done || o == Final {
 		result = rec.result()
@@ -105,7 +109,11 @@ func (m *middleware) record(ctx context.Context, a *onceward.Attempt, rec *recor
 	if o == Done {
 		end, _ = a.Succeed(ctx, result)
 	} else {
-		end, _ = a.Fail(ctx, o.failure(), rec.why(statusError(rec.status)), result)
+		why := rec.why(statusError(rec.status))
+		if o == NotDone && stated {
+			why = onceward.Retryable(why)
+		}
+		end, _ = a.Fail(ctx, o.failure(), why, result)
 	}
 	return end
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"strings"
 	"time"
 
 	"github.com/onceward/onceward/driver"
@@ -34,13 +35,27 @@ func NextFence(previous, floor int64, now time.Time) int64 {
 func repeatable(r *driver.Record, now time.Time) (ok bool, why string) {
 	switch {
 	case r.OnLapse != driver.LapseRepeat:
-		return false, "an attempt died and repeating it is not known to be safe"
+		return false, "an attempt died and " + barred(r)
 	case !r.RepeatableUntil.IsZero() && !now.Before(r.RepeatableUntil):
 		return false, "an attempt died and the time in which repeating is safe is over"
 	case r.MaxAttempts > 0 && r.Died+1 >= r.MaxAttempts:
 		return false, "attempts exhausted"
 	}
 	return true, ""
+}
+
+// barred says why r may not run once more.
+func barred(r *driver.Record) string {
+	var open []string
+	for i := range r.Steps {
+		if r.Steps[i].State == driver.StepBegun {
+			open = append(open, "step "+r.Steps[i].Name+" has begun and has no result")
+		}
+	}
+	if open == nil {
+		return "repeating it is not known to be safe"
+	}
+	return strings.Join(open, ", ")
 }
 
 // Matches reports whether a scan for which wants r at now.

@@ -131,20 +131,10 @@ func (r *resolveFlags) outcome(cmd *cobra.Command, s *store, rec *driver.Record)
 }
 
 func (r *resolveFlags) settle(cmd *cobra.Command, s *store, rec *driver.Record, o driver.Outcome) (bool, error) {
-	st := driver.Settlement{ID: rec.ID, Fence: rec.Fence, Outcome: o, Resolution: r.resolution(rec)}
+	st := driver.Settlement{ID: rec.ID, Fence: rec.Fence, Outcome: o, Resolution: driver.ResolutionBy(r.by, r.why, rec)}
 	_, _ = rand.Read(st.Owner[:]) // never fails, by its contract
 	settled, err := s.Settle(cmd.Context(), st)
 	return settled.Applied, err
-}
-
-// resolution is who and why, and as much as there is room for of what the attempt left.
-func (r *resolveFlags) resolution(rec *driver.Record) string {
-	text := "by " + r.by + ": " + r.why
-	if rec.Error == "" || len(text) >= driver.MaxError {
-		return text
-	}
-	text += "; before: " + rec.Error
-	return strings.ToValidUTF8(text[:min(len(text), driver.MaxError)], "")
 }
 
 func (r *resolveFlags) one(cmd *cobra.Command, s *store, args []string) error {
