@@ -129,7 +129,7 @@ func verdictOf(r *driver.Record) driver.Verdict {
 		return driver.Done
 	case r.Status == driver.Fail && r.Failure == driver.Final:
 		return driver.Refused
-	case r.Status == driver.Fail && r.Failure == driver.Unknown:
+	case r.Unclear():
 		return driver.OutcomeOpen
 	}
 	return driver.InFlight

@@ -111,7 +111,7 @@ func (g *Guard) Resolve(ctx context.Context, snap driver.Snapshot) (asked, settl
 // mayAsk reports whether there is somebody to ask about a record, and it is time.
 func (op *Op) mayAsk(snap *driver.Snapshot) bool {
 	r := &snap.Record
-	return r.Status == driver.Fail && r.Failure == driver.Unknown && (op.policy.Resolve != nil || op.policy.Effects.asks()) &&
+	return r.Unclear() && (op.policy.Resolve != nil || op.policy.Effects.asks()) &&
 		!snap.Now.Before(r.DeadlineAt.Add(r.Lease/3))
 }
 

@@ -93,8 +93,11 @@ type Record struct {
 
 // Finished reports whether the record may expire: Success, Fail final, Fail retryable.
 func (r *Record) Finished() bool {
-	return r.Status == Success || r.Status == Fail && r.Failure != Unknown
+	return r.Status == Success || r.Status == Fail && !r.Unclear()
 }
+
+// Unclear reports whether nobody can tell what an attempt did.
+func (r *Record) Unclear() bool { return r.Status == Fail && r.Failure == Unknown }
 
 // Final reports whether the record holds a first result that duplicates get: Success or Fail final.
 func (r *Record) Final() bool {

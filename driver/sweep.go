@@ -17,6 +17,7 @@ const (
 	Lapsed        // Processing whose lease and grace are over
 	Open          // Processing
 	Unclear       // Fail unknown
+	Due           // what upkeep looks at: Processing, Fail unknown, and what has expired
 )
 
 // Scan asks for a page.
@@ -29,6 +30,7 @@ type Scan struct {
 // Page is one answer of a scan.
 type Page struct {
 	Snapshots []Snapshot // without Result.Data and Request
+	Seen      int        // rows looked at
 	Damaged   int        // rows that could not be read, see ErrDamaged
 	Next      string     // empty: the walk is over
 }

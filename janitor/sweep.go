@@ -93,7 +93,7 @@ func (rep *Report) add(ctx context.Context, s Store, snap *driver.Snapshot) erro
 		}
 		return nil
 	}
-	if r.Status == driver.Fail && r.Failure == driver.Unknown {
+	if r.Unclear() {
 		rep.Unknown++
 	}
 	return nil

@@ -38,7 +38,7 @@ func Claim(cur *driver.Record, c *driver.Claim, now time.Time, floor int64) (nex
 		return *cur, driver.Done, false, Keep
 	case cur.Status == driver.Fail && cur.Failure == driver.Final:
 		return *cur, driver.Refused, false, Keep
-	case cur.Status == driver.Fail && cur.Failure == driver.Unknown:
+	case cur.Unclear():
 		return *cur, driver.OutcomeOpen, false, Keep
 	case cur.Status == driver.Fail: // retryable
 		r := again(cur, c, now, floor, cur.Died)

@@ -66,7 +66,10 @@ func Matches(which driver.Which, r *driver.Record, now time.Time) bool {
 	case driver.Open:
 		return r.Status == driver.Processing
 	case driver.Unclear:
-		return r.Status == driver.Fail && r.Failure == driver.Unknown
+		return r.Unclear()
+	case driver.Due:
+		return r.Status == driver.Processing || r.Unclear() || Expired(r, now)
+	case driver.All:
 	}
 	return true
 }

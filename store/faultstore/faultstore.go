@@ -23,6 +23,7 @@ const (
 	Settle   Call = "settle"
 	Get      Call = "get"
 	Scan     Call = "scan"
+	Purge    Call = "purge"
 )
 
 // Err is what a faulty call returns, unless its Fault says otherwise.
@@ -34,7 +35,7 @@ type Fault struct {
 	Lost bool  // the call takes effect and its reply is lost: it fails with Err of this package
 }
 
-// Store is a driver.Store with faults, and a driver.Sweeper where the store inside is one. Safe for concurrent use.
+// Store is a driver.Store with faults, and has the powers to sweep, purge and keep steps where the store inside has them. Safe for concurrent use.
 //
 // What is to happen to a call is decided when it comes, before it is held: first by the plan, then by Refuse and Lose.
 type Store struct {
@@ -198,4 +199,13 @@ func (s *Store) Scan(ctx context.Context, q driver.Scan) (driver.Page, error) {
 		return driver.Page{}, fmt.Errorf("faultstore: %T is no driver.Sweeper: %w", s.Store, errors.ErrUnsupported)
 	}
 	return through(ctx, s, Scan, func() (driver.Page, error) { return sweeper.Scan(ctx, q) })
+}
+
+// Purge implements driver.Purger. On a store without this power it fails with an error that is errors.ErrUnsupported.
+func (s *Store) Purge(ctx context.Context, p driver.Purge) (int, error) {
+	purger, ok := s.Store.(driver.Purger)
+	if !ok {
+		return 0, fmt.Errorf("faultstore: %T is no driver.Purger: %w", s.Store, errors.ErrUnsupported)
+	}
+	return through(ctx, s, Purge, func() (int, error) { return purger.Purge(ctx, p) })
 }

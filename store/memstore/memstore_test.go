@@ -93,7 +93,7 @@ func TestCancelledCallsChangeNothing(t *testing.T) {
 		},
 		"get":   func() error { _, err := s.Get(gone, c.ID); return err },
 		"scan":  func() error { _, err := s.Scan(gone, driver.Scan{Limit: 1}); return err },
-		"purge": func() error { _, err := s.Purge(gone, 1); return err },
+		"purge": func() error { _, err := s.Purge(gone, driver.Purge{IDs: []driver.ID{c.ID}}); return err },
 	} {
 		if err := call(); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -33,6 +32,7 @@ func (s *Store) Scan(ctx context.Context, q driver.Scan) (driver.Page, error) {
 		}
 		now := s.clock()
 		records := s.shards[i].page(after, left)
+		page.Seen += len(records)
 		for _, r := range records {
 			if state.Matches(q.Which, &r, now) {
 				page.Snapshots = append(page.Snapshots, driver.Snapshot{Record: r, Now: now})
@@ -73,30 +73,50 @@ func (sh *shard) page(after driver.ID, n int) []driver.Record {
 	return list
 }
 
-// Purge drops up to limit expired records and returns how many. The highest fence among them stays, so that no later
-// claim of their keys gets a lower one.
-func (s *Store) Purge(ctx context.Context, limit int) (int, error) {
-	n := 0
-	for i := range s.shards {
-		if err := ctx.Err(); err != nil || n >= limit {
+// Purge implements driver.Purger.
+func (s *Store) Purge(ctx context.Context, p driver.Purge) (n int, err error) {
+	if err := p.Check(); err != nil {
+		return 0, err
+	}
+	now := s.clock()
+	for i := range p.IDs {
+		if err := ctx.Err(); err != nil {
 			return n, err
 		}
-		n += s.purge(&s.shards[i], limit-n)
+		if s.drop(&p.IDs[i], p.Floor, now) {
+			n++
+		}
 	}
 	return n, nil
+}
+
+// drop drops a record that has expired and whose fence is no higher than floor.
+func (s *Store) drop(id *driver.ID, floor int64, now time.Time) bool {
+	sh := s.shard(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	kept := sh.rows[*id]
+	if kept == nil || kept.fence > floor || !kept.expired(now) {
+		return false
+	}
+	s.raise(kept.fence)
+	delete(sh.rows, *id)
+	s.count.Add(-1)
+	sh.shrink()
+	return true
 }
 
 // dropExpired makes room: in the shard that needs it, else in the first of the others that has any, going round so that
 // no shard is always first.
 func (s *Store) dropExpired(own *shard) int {
-	n := s.purge(own, math.MaxInt)
+	n := s.purge(own)
 	for i := 0; n == 0 && i < shardCount; i++ {
-		n = s.purge(&s.shards[s.hand.Add(1)%shardCount], math.MaxInt)
+		n = s.purge(&s.shards[s.hand.Add(1)%shardCount])
 	}
 	return n
 }
 
-func (s *Store) purge(sh *shard, limit int) (n int) {
+func (s *Store) purge(sh *shard) (n int) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	now := s.clock()
@@ -105,7 +125,7 @@ func (s *Store) purge(sh *shard, limit int) (n int) {
 	}
 	sh.soonest = never
 	for id, kept := range sh.rows {
-		if n == limit || !kept.expired(now) {
+		if !kept.expired(now) {
 			sh.expires(kept.expiresAt)
 			continue
 		}
@@ -114,12 +134,17 @@ func (s *Store) purge(sh *shard, limit int) (n int) {
 		n++
 	}
 	s.count.Add(int64(-n))
-	if sh.peak > 64 && len(sh.rows) < sh.peak/4 { // a map never shrinks by itself
+	sh.shrink()
+	return n
+}
+
+// shrink gives memory back: a map never does so by itself.
+func (sh *shard) shrink() {
+	if sh.peak > 64 && len(sh.rows) < sh.peak/4 || sh.peak > 8 && len(sh.rows) == 0 {
 		fresh := make(map[driver.ID]*row, len(sh.rows))
 		maps.Copy(fresh, sh.rows)
 		sh.rows, sh.peak = fresh, len(fresh)
 	}
-	return n
 }
 
 // raise lifts the floor to at least fence.

@@ -1,6 +1,7 @@
 package memstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/onceward/onceward/driver"
+	"github.com/onceward/onceward/state"
 	"github.com/onceward/onceward/store/memstore"
 )
 
@@ -85,7 +87,29 @@ func TestLimitHoldsInAStorm(t *testing.T) {
 	}
 }
 
-// TestPurge: it drops no more than asked, nothing before its time, and nothing that has no time.
+// purge drops up to limit of what has expired, and returns how many.
+func purge(ctx context.Context, s *memstore.Store, limit int) (n int, err error) {
+	for after := ""; n < limit; {
+		page, err := s.Scan(ctx, driver.Scan{After: after, Limit: min(limit-n, driver.MaxPurge), Which: driver.Due})
+		if err != nil {
+			return n, err
+		}
+		var expired driver.Purge
+		for i := range page.Snapshots {
+			if snap := &page.Snapshots[i]; state.Expired(&snap.Record, snap.Now) {
+				expired.IDs, expired.Floor = append(expired.IDs, snap.Record.ID), max(expired.Floor, snap.Record.Fence)
+			}
+		}
+		dropped, err := s.Purge(ctx, expired)
+		n += dropped
+		if after = page.Next; err != nil || after == "" {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// TestPurge: it drops nothing before its time, and nothing that has no time.
 func TestPurge(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -109,7 +133,7 @@ func TestPurge(t *testing.T) {
 		{30 * time.Minute, 2 * n, n}, {1000 * time.Hour, 2 * n, 0},
 	} {
 		now = now.Add(step.wait)
-		if n, err := s.Purge(t.Context(), step.limit); err != nil || n != step.want {
+		if n, err := purge(t.Context(), s, step.limit); err != nil || n != step.want {
 			t.Errorf("after %v, at most %d: %d were purged, want %d, %v", step.wait, step.limit, n, step.want, err)
 		}
 	}
@@ -125,7 +149,7 @@ func TestFenceOutlivesAPurge(t *testing.T) {
 	s := memstore.New(&memstore.Options{Now: func() time.Time { return now }})
 	first := done(t, s, "a")
 	now = now.Add(2 * time.Hour)
-	if n, err := s.Purge(t.Context(), 10); err != nil || n != 1 {
+	if n, err := purge(t.Context(), s, 10); err != nil || n != 1 {
 		t.Fatalf("%d purged, %v", n, err)
 	}
 	now = now.Add(-4 * time.Hour)
@@ -161,7 +185,7 @@ func TestCaseB065MemoryOfDeadKeysComesBack(t *testing.T) { //nolint:paralleltest
 		t.Fatalf("%d records weigh %d bytes: the scale is broken", n, full-start)
 	}
 	now = now.Add(2 * time.Hour)
-	if purged, err := s.Purge(t.Context(), n+1); err != nil || purged != n {
+	if purged, err := purge(t.Context(), s, n+1); err != nil || purged != n {
 		t.Fatalf("%d purged of %d, %v", purged, n, err)
 	}
 	if end := heap(); end > start+start/10 {
@@ -200,7 +224,7 @@ func TestCaseB065DeletingNeverLetsTwoIn(t *testing.T) {
 					t.Errorf("claim: %v", err)
 				}
 				if got.Verdict != driver.GotClaim {
-					_, _ = s.Purge(t.Context(), 1)
+					_, _ = purge(t.Context(), s, 1)
 					runtime.Gosched()
 					continue
 				}
@@ -217,7 +241,7 @@ func TestCaseB065DeletingNeverLetsTwoIn(t *testing.T) {
 				if _, err := s.Finish(t.Context(), endOf(c, got, "r")); err != nil {
 					t.Errorf("finish: %v", err)
 				}
-				_, _ = s.Purge(t.Context(), 1)
+				_, _ = purge(t.Context(), s, 1)
 			}
 		})
 	}

@@ -39,6 +39,7 @@ func (s *Store) Scan(ctx context.Context, q driver.Scan) (page driver.Page, err 
 func (s *Store) scan(ctx context.Context, on conn, which driver.Which, page *driver.Page, args ...sqldriver.Value) (last sqldriver.Value, n int, err error) {
 	err = on.query(ctx, "scan", func(row []sqldriver.Value) error {
 		n++
+		page.Seen++
 		rest := long(row)[longColumns+identityColumns:]
 		if b, ok := rest[1].([]byte); ok {
 			last = string(b)

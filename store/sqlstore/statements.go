@@ -204,9 +204,15 @@ func (f *floor) get(ctx context.Context, s *Store, on conn) (int64, error) {
 	}
 	_, value, err := s.clock(ctx, on)
 	if err == nil {
-		f.value.Store(value)
+		f.raise(value)
 	}
 	return value, err
+}
+
+// raise is told of a floor that was just raised.
+func (f *floor) raise(to int64) {
+	for old := f.value.Load(); to > old && !f.value.CompareAndSwap(old, to); old = f.value.Load() {
+	}
 }
 
 // write applies what was decided on cur, nil for a missing record, if that is still what is there.

@@ -160,7 +160,7 @@ func statements(d dialect.Dialect, tables string) (map[string]string, error) {
 		}
 		out[strings.TrimSuffix(f.Name(), ".sql")] = code(string(text))
 	}
-	placeholders := strings.NewReplacer("{prefix}", tables, "{fields}", out["fields"])
+	placeholders := strings.NewReplacer("{prefix}", tables, "{fields}", out["fields"], "{some}", "?"+strings.Repeat(", ?", some-1))
 	for name, text := range out {
 		out[name] = placeholders.Replace(text)
 	}

@@ -28,6 +28,7 @@ type twistedData struct {
 	mu      sync.Mutex
 	records map[string]*driver.Record
 	id      driver.StoreID
+	floor   int64
 }
 
 // twist changes one behaviour. The zero value changes none.
@@ -40,6 +41,8 @@ type twist struct {
 	stored func(r *driver.Record, f *driver.Finish)                                          // spoils what is written at a finish
 	steps  func(cur, next *driver.Record, p *driver.Progress, ok *bool, now time.Time)       // spoils what is written of steps
 	page   func(q *driver.Scan, p *driver.Page, all []driver.Snapshot)                       // spoils a page
+	purge  func(cur *driver.Record, p *driver.Purge, now time.Time) bool                     // drops what it should not
+	floor  func(p *driver.Purge) int64                                                       // spoils the floor
 	racy   bool                                                                              // a claim reads and writes apart
 	skewed bool                                                                              // the second object has a clock of its own
 }
@@ -83,7 +86,7 @@ func (s *twisted) Claim(_ context.Context, c driver.Claim) (driver.Claimed, erro
 		}
 	}
 	var w state.Write
-	reply.Record, reply.Verdict, reply.Takeover, w = state.Claim(cur, &c, reply.Now, 0)
+	reply.Record, reply.Verdict, reply.Takeover, w = state.Claim(cur, &c, reply.Now, s.data.floor)
 	if s.claim != nil {
 		s.claim(cur, &reply.Record, &reply.Verdict, &c, reply.Now)
 	}
@@ -114,6 +117,25 @@ func (s *twisted) Renew(_ context.Context, rn driver.Renewal) error {
 	}
 	*cur = next
 	return nil
+}
+
+func (s *twisted) Purge(_ context.Context, p driver.Purge) (n int, err error) {
+	if err := p.Check(); err != nil {
+		return 0, err
+	}
+	s.data.mu.Lock()
+	defer s.data.mu.Unlock()
+	s.data.floor = max(s.data.floor, p.Floor)
+	if s.floor != nil {
+		s.data.floor = s.floor(&p)
+	}
+	for name, r := range s.data.records {
+		if slices.Contains(p.IDs, r.ID) && (state.Expired(r, s.now()) && r.Fence <= p.Floor || s.purge != nil && s.purge(r, &p, s.now())) {
+			delete(s.data.records, name)
+			n++
+		}
+	}
+	return n, nil
 }
 
 func (s *twisted) Progress(_ context.Context, p driver.Progress) error {
@@ -260,6 +282,16 @@ func TestBrokenStoresAreSeen(t *testing.T) {
 				cur.LeaseUntil = now.Add(-10 * lease)
 			}
 		}}, []string{"claim/no lease never lapses"}},
+		{"purges what runs", twist{purge: func(cur *driver.Record, _ *driver.Purge, _ time.Time) bool { return cur.Status == driver.Processing }},
+			[]string{"purge/nothing that was claimed again", "purge/what has expired, and nothing else"}},
+		{"purges what is unknown", twist{purge: func(cur *driver.Record, _ *driver.Purge, _ time.Time) bool { return cur.Unclear() }},
+			[]string{"purge/what has expired, and nothing else"}},
+		{"purges before its time", twist{purge: func(cur *driver.Record, _ *driver.Purge, _ time.Time) bool { return cur.Finished() }},
+			[]string{"purge/nothing above the floor", "purge/nothing that was claimed again", "purge/what has expired, and nothing else"}},
+		{"purges above the floor", twist{purge: func(cur *driver.Record, _ *driver.Purge, now time.Time) bool { return state.Expired(cur, now) }},
+			[]string{"purge/nothing above the floor"}},
+		{"a purge forgets fences", twist{floor: func(*driver.Purge) int64 { return 0 }}, []string{"purge/fences outlive it"}},
+		{"a purge lowers the floor", twist{floor: func(p *driver.Purge) int64 { return p.Floor }}, []string{"purge/fences outlive it"}},
 		{"application clock", twist{skewed: true}, []string{"claim/store objects agree on the time"}},
 		{"finish ignores the fence", twist{finish: func(cur *driver.Record, f *driver.Finish, _ time.Time) (bool, bool) {
 			return cur.Owner == f.Claim.Owner, false

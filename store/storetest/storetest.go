@@ -51,7 +51,7 @@ func Cases() []Case {
 	all = append(all, settleCases()...)
 	all = append(all, stepCases()...)
 	all = append(all, dataCases()...)
-	return append(all, scanCases()...)
+	return append(append(all, scanCases()...), purgeCases()...)
 }
 
 // Run runs all cases, each on a store of its own. Model is a test beside it.
