@@ -157,8 +157,7 @@ func (w *world) outlived(keyText string) bool {
 
 // late is a store in which something happens between a sweep's look and its settlement.
 type late struct {
-	driver.Store
-	driver.Sweeper
+	janitor.Store
 	before func()
 }
 
@@ -175,7 +174,7 @@ func TestCaseB019SweeperIsLate(t *testing.T) {
 		o := onceward.Operation{Repeatable: true}
 		p := w.process(o)
 		sweep := func(before func()) janitor.Report {
-			rep, err := janitor.Sweep(w.Context(), &late{s, s, before}, nil)
+			rep, err := janitor.Sweep(w.Context(), &late{s, before}, nil)
 			if err != nil {
 				w.Error(err)
 			}
