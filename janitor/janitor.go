@@ -56,8 +56,14 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// check fills in what is left out.
-func (o *Options) check() (Options, window, error) {
+// Check returns what is wrong with the options: a page that is too large, a window that can't be read.
+func (o *Options) Check() error {
+	_, _, err := o.filled()
+	return err
+}
+
+// filled returns the options with what is left out.
+func (o *Options) filled() (Options, window, error) {
 	c := Options{}
 	if o != nil {
 		c = *o
@@ -88,7 +94,7 @@ func or[T int | time.Duration](v, zero T) T {
 // Sweep walks the store once: it settles every lapsed attempt by what its record says, drops what has expired, and asks about
 // what is unknown. It is safe to run in several processes: each change is a compare-and-set.
 func Sweep(ctx context.Context, s Store, opts *Options) (Report, error) {
-	o, w, err := opts.check()
+	o, w, err := opts.filled()
 	if err != nil {
 		return Report{}, err
 	}
@@ -102,7 +108,7 @@ func Sweep(ctx context.Context, s Store, opts *Options) (Report, error) {
 // Run sweeps at every interval until ctx ends. Of all that run on a store one sweeps, which holds a lease in the store; it is
 // another's turn when it ends or dies. Errors of the store are told of, and do not end it.
 func Run(ctx context.Context, s Store, opts *Options) error {
-	o, w, err := opts.check()
+	o, w, err := opts.filled()
 	if err != nil {
 		return err
 	}

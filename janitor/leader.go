@@ -24,7 +24,7 @@ type leader struct {
 func newLeader(s Store, o *Options) *leader {
 	l := &leader{store: s, claim: driver.Claim{
 		Scope: driver.Scope{Namespace: "onceward"}, Operation: ownOperation, Key: "leader",
-		Lease: max(30*time.Second, 3*o.Every), Timeout: 24 * time.Hour, Retention: 24 * time.Hour, OnLapse: driver.LapseRepeat,
+		Lease: max(time.Second, 3*o.Every), Timeout: 24 * time.Hour, Retention: 24 * time.Hour, OnLapse: driver.LapseRepeat,
 	}}
 	_, _ = rand.Read(l.claim.Owner[:]) // never fails, by its contract
 	l.claim.ID = driver.Identify(l.claim.Scope, l.claim.Operation, l.claim.Key)

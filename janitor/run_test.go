@@ -233,7 +233,7 @@ func TestOneOfSeveralLeads(t *testing.T) {
 					for _, call := range []faultstore.Call{faultstore.Renew, faultstore.Finish, faultstore.Claim, faultstore.Scan} {
 						first.Refuse(call, -1)
 					}
-					wait = 45 * time.Second // its lease, a grace, and the next turn
+					wait = 25 * time.Second // its lease, a grace, and the next turn
 				}
 				stop()
 				synctest.Wait()

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -85,25 +84,12 @@ func say(w http.ResponseWriter, status int, text string) {
 	_, _ = io.WriteString(w, text+"\n")
 }
 
-// sweep settles dead attempts at start and then at every interval, until ctx ends.
-func (a *admin) sweep(ctx context.Context, every time.Duration, log *slog.Logger) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		rep, err := janitor.Sweep(ctx, a.store, nil)
-		switch {
-		case err == nil:
+// upkeep runs the janitor until ctx ends. Resolvers are those of the guard's operations.
+func (a *admin) upkeep(ctx context.Context, o janitor.Options) error {
+	o.Observer = func(rep janitor.Report, err error) {
+		if err == nil {
 			a.metrics.Swept(rep)
-			if rep.Repeatable+rep.Unclear > 0 {
-				log.Warn("onceward settled dead attempts", slog.Int("repeatable", rep.Repeatable), slog.Int("unknown", rep.Unclear))
-			}
-		case ctx.Err() == nil:
-			log.Warn("onceward can't sweep", slog.Any("error", err))
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
 		}
 	}
+	return janitor.Run(ctx, a.store, &o)
 }

@@ -114,7 +114,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage("%w (see %s --help)", err, cmd.CommandPath())
 	})
-	root.AddCommand(newServe(), newRecords(), newMigrate(), newDoctor(), newDemo(), newVersion())
+	root.AddCommand(newServe(), newRecords(), newJanitor(), newMigrate(), newDoctor(), newDemo(), newVersion())
 	return root
 }
 

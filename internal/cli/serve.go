@@ -25,6 +25,7 @@ import (
 type serveOptions struct {
 	upstream, listen, adminListen, scope, file string
 	store                                      storeFlags
+	janitor                                    janitorFlags
 	singleTenant, requireKey                   bool
 	lease, drain, readTimeout                  time.Duration
 
@@ -77,6 +78,7 @@ caller, or anybody gets anybody's answers.`,
 	f.BoolVar(&o.requireKey, "require-key", false, "refuse a guarded request without a key")
 	f.DurationVar(&o.lease, "lease", onceward.DefaultLease, "how long a claim holds without a heartbeat")
 	f.DurationVar(&o.drain, "drain", 30*time.Second, "how long a SIGTERM waits for running attempts and their results, 0s: not at all; a second one ends it")
+	o.janitor.add(f)
 	f.StringVar(&o.file, "config", "", "configuration file (YAML)")
 	return cmd
 }
@@ -105,6 +107,9 @@ func (o *serveOptions) fill(cmd *cobra.Command) (err error) {
 			also = "; " + o.file + " has neither scope: nor single_tenant: true, or a flag took it back"
 		}
 		return usage("serve needs to know whose key a key is: --scope header:NAME or basic:user, or --single-tenant when all callers may share one key space%s", also)
+	}
+	if err := o.janitor.check(); err != nil {
+		return err
 	}
 	if o.lease < 10*time.Millisecond || o.drain < 0 {
 		return usage("--lease must be at least 10ms, and --drain must not be negative")
@@ -227,11 +232,15 @@ func serve(ctx context.Context, o *serveOptions, log *slog.Logger) error {
 	if office != nil {
 		go func() { failed <- adminSrv.Serve(office) }()
 	}
+	upkeep := o.janitor.options(log)
+	upkeep.Resolver, upkeep.Every = guard, min(max(o.lease/3, 100*time.Millisecond), upkeep.Every)
 	sweeping, stopSweep := context.WithCancel(context.WithoutCancel(ctx))
 	swept := make(chan struct{})
 	go func() {
 		defer close(swept)
-		a.sweep(sweeping, min(max(o.lease/3, 100*time.Millisecond), 5*time.Second), log)
+		if err := a.upkeep(sweeping, upkeep); err != nil {
+			log.Error("onceward has no janitor", slog.Any("error", err))
+		}
 	}()
 	log.Info("onceward serves", slog.String("listen", public.Addr().String()), slog.String("admin", adminAddress),
 		slog.String("upstream", o.target.Redacted()), slog.String("store", storeName), slog.String("scope", o.whose()))

@@ -22,6 +22,10 @@ type Metrics struct {
 	oldest    prometheus.Gauge
 	unknown   prometheus.Gauge
 	lapsed    *prometheus.CounterVec
+
+	oldestUnknown, overdue, expired, lag, sweep prometheus.Gauge
+	purged                                      prometheus.Counter
+	asked                                       *prometheus.CounterVec
 }
 
 // New registers the metrics with reg.
@@ -50,9 +54,18 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		oldest:    gauge("records_processing_oldest_seconds", "Age of the oldest PROCESSING record, at the last sweep."),
 		unknown:   gauge("records_unknown", "Records whose outcome is unknown, at the last sweep."),
 		lapsed:    counter("lapsed_total", "Dead attempts that were settled, by what became of them.", "became"),
+
+		oldestUnknown: gauge("records_unknown_oldest_seconds", "For how long the oldest unknown outcome has been so, at the last sweep."),
+		overdue:       gauge("records_unknown_overdue", "Outcomes that have been unknown for longer than the alarm age."),
+		expired:       gauge("records_expired", "Expired records that are still there, after the last sweep."),
+		lag:           gauge("purge_lag_seconds", "For how long the oldest expired record had been so when the last sweep saw it."),
+		sweep:         gauge("sweep_duration_seconds", "How long the last sweep took."),
+		purged:        prometheus.NewCounter(prometheus.CounterOpts{Name: "onceward_purged_total", Help: "Expired records that were dropped."}),
+		asked:         counter("questions_total", "Questions about unknown outcomes, by what they came to.", "answer"),
 	}
 	for _, c := range []prometheus.Collector{
 		m.requests, m.duration, m.attempt, m.finished, m.storeCall, m.storeErr, m.events, m.inFlight, m.running, m.oldest, m.unknown, m.lapsed,
+		m.oldestUnknown, m.overdue, m.expired, m.lag, m.sweep, m.purged, m.asked,
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
@@ -96,6 +109,15 @@ func (m *Metrics) Swept(r janitor.Report) {
 	m.unknown.Set(float64(r.Unknown))
 	m.lapsed.WithLabelValues("repeatable").Add(float64(r.Repeatable))
 	m.lapsed.WithLabelValues("unknown").Add(float64(r.Unclear))
+	m.oldestUnknown.Set(r.OldestUnknown.Seconds())
+	m.overdue.Set(float64(r.Overdue))
+	m.expired.Set(float64(r.Expired))
+	m.lag.Set(r.Lag.Seconds())
+	m.sweep.Set(r.Took.Seconds())
+	m.purged.Add(float64(r.Purged))
+	m.asked.WithLabelValues("settled").Add(float64(r.Resolved))
+	m.asked.WithLabelValues("none").Add(float64(r.Unanswered))
+	m.asked.WithLabelValues("still_unknown").Add(float64(r.Asked - r.Resolved - r.Unanswered))
 }
 
 func eventName(k onceward.EventKind) string {
