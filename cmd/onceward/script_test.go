@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/url"
 	"os/exec"
 	"path/filepath"
@@ -35,6 +36,7 @@ func TestScripts(t *testing.T) {
 			return errors.Join(
 				fillStore(filepath.Join(env.WorkDir, "o.db"), func(context.Context, *onceward.Guard) error { return nil }),
 				fillStore(filepath.Join(env.WorkDir, "seeded.db"), seed),
+				fillStore(filepath.Join(env.WorkDir, "steps.db"), seedSteps),
 			)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": exitStatus},
@@ -127,4 +129,31 @@ func seed(ctx context.Context, guard *onceward.Guard) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// seedSteps leaves a transfer that the bank did, and of whose message nobody knows whether it was sent; and one that expired.
+func seedSteps(ctx context.Context, guard *onceward.Guard) error {
+	op, err := guard.Define(onceward.Operation{Name: "transfer"})
+	if err != nil {
+		return err
+	}
+	k, err := key.Parse("t-1")
+	if err != nil {
+		return err
+	}
+	_, err = onceward.Do(ctx, op, onceward.Call{Key: k}, func(ctx context.Context) (string, error) {
+		if _, err := onceward.Step(ctx, "bank", func(context.Context) (string, error) { return "ref-7", nil }); err != nil {
+			return "", err
+		}
+		return onceward.Step(ctx, "sms", func(context.Context) (string, error) { return "", onceward.Unknown(errors.New("no reply")) })
+	})
+	if !errors.Is(err, onceward.ErrUnknown) {
+		return fmt.Errorf("the transfer is to be unknown, but: %w", err)
+	}
+	brief, err := guard.Define(onceward.Operation{Name: "brief", Retention: time.Millisecond})
+	if err != nil {
+		return err
+	}
+	_, err = onceward.Do(ctx, brief, onceward.Call{Key: k}, func(context.Context) (int, error) { return 1, nil })
+	return err
 }

@@ -29,7 +29,7 @@ func newRecords() *cobra.Command {
 	p := cmd.PersistentFlags()
 	f.store.add(p, "sqlite:onceward.db", "")
 	p.StringVarP(&f.output, "output", "o", "table", "table, json or ndjson")
-	cmd.AddCommand(newRecordsList(&f), newRecordsShow(&f), newRecordsResolve(&f))
+	cmd.AddCommand(newRecordsList(&f), newRecordsShow(&f), newRecordsExplain(&f), newRecordsResolve(&f))
 	return cmd
 }
 

@@ -92,8 +92,19 @@ type recordView struct {
 	RequestBytes    int        `json:"request_bytes,omitempty"`
 	Error           string     `json:"error,omitempty"`
 	Resolution      string     `json:"resolution,omitempty"`
+	Steps           []stepView `json:"steps,omitempty"`
 
 	record *driver.Record
+}
+
+// stepView is a step of the work.
+type stepView struct {
+	Name    string     `json:"name"`
+	State   string     `json:"state"`
+	Attempt int        `json:"attempt"` // that called it last
+	Begun   *time.Time `json:"begun_at,omitempty"`
+	Bytes   int        `json:"result_bytes,omitempty"`
+	Error   string     `json:"error,omitempty"`
 }
 
 func viewOf(snap *driver.Snapshot) recordView {
@@ -109,8 +120,14 @@ func viewOf(snap *driver.Snapshot) recordView {
 	if !r.Owner.IsZero() {
 		owner = hex.EncodeToString(r.Owner[:4])
 	}
+	var steps []stepView
+	for i := range r.Steps {
+		st := &r.Steps[i]
+		steps = append(steps, stepView{st.Name, st.State.String(), st.Attempt, at(st.BegunAt), len(st.Result.Data), st.Error})
+	}
 	return recordView{
-		ID: r.ID.String(), Key: digestOf(r.Key), Operation: r.Operation,
+		Steps: steps,
+		ID:    r.ID.String(), Key: digestOf(r.Key), Operation: r.Operation,
 		Namespace: r.Scope.Namespace, Tenant: r.Scope.Tenant, Caller: r.Scope.Caller,
 		Status: r.Status.String(), Failure: r.Failure.String(), Attempt: r.Attempt, Died: r.Died, MaxAttempts: r.MaxAttempts,
 		Fence: r.Fence, Owner: owner, OnLapse: r.OnLapse.String(), RepeatableUntil: at(r.RepeatableUntil),
@@ -143,7 +160,11 @@ func (v *recordView) page(w io.Writer) error {
 	line("tenant", v.Tenant)
 	line("caller", v.Caller)
 	line("status", statusOf(v.record))
-	line("attempt", fmt.Sprintf("%d, %d died of at most %d", v.Attempt, v.Died, v.MaxAttempts))
+	most := fmt.Sprint(v.MaxAttempts)
+	if v.MaxAttempts == 0 {
+		most = "any number"
+	}
+	line("attempt", fmt.Sprintf("%d, %d died of at most %s", v.Attempt, v.Died, most))
 	line("fence", fmt.Sprint(v.Fence))
 	line("owner", v.Owner)
 	line("lease", v.Lease)
@@ -170,7 +191,26 @@ func (v *recordView) page(w io.Writer) error {
 	if v.RequestBytes > 0 {
 		line("request", fmt.Sprintf("%d bytes", v.RequestBytes))
 	}
+	for i := range v.Steps {
+		st := &v.Steps[i]
+		line("step "+st.Name, st.words())
+	}
 	line("error", v.Error)
 	line("resolution", v.Resolution)
 	return tw.Flush()
+}
+
+// words say how far a step is.
+func (s *stepView) words() string {
+	text := fmt.Sprintf("%s by attempt %d", strings.ToLower(s.State), s.Attempt)
+	if s.Begun != nil {
+		text += s.Begun.Format(", first called 2006-01-02 15:04:05.000 UTC")
+	}
+	switch {
+	case s.Error != "":
+		return text + ": " + s.Error
+	case s.State == driver.StepDone.String():
+		return fmt.Sprintf("%s, %d bytes", text, s.Bytes)
+	}
+	return text
 }
