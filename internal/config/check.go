@@ -12,6 +12,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/fingerprint"
 	"github.com/onceward/onceward/gateway"
 	"github.com/onceward/onceward/oncehttp"
@@ -77,6 +78,15 @@ func (k *checker) route(i int, r *Route) {
 	k.duration(at("lease"), r.Lease, minLease)
 	k.duration(at("timeout"), r.Timeout, minOther)
 	k.duration(at("wait"), r.Wait, 0)
+	k.duration(at("retried_for"), r.RetriedFor, minOther)
+	if r.Resolve != "" {
+		if _, err := gateway.CheckResolveURL(r.Resolve); err != nil {
+			k.bad(at("resolve"), "%w", err)
+		}
+	}
+	if kept := or(r.Retention.Value(), onceward.DefaultRetention); r.RetriedFor.Value() > kept {
+		k.bad(at("retried_for"), "senders come again for %s and results are kept for %v: a late one would run the work again; make retention as long", string(r.RetriedFor), kept)
+	}
 	if r.Key != nil && len(r.Key) == 0 {
 		k.bad(at("key"), "key is empty, so the default would hold: leave it out, or name where the key stands")
 	}
@@ -102,6 +112,13 @@ func (k *checker) route(i int, r *Route) {
 	k.count(at("max_attempts"), int64(r.MaxAttempts))
 	k.count(at("max_body"), r.MaxBody)
 	k.count(at("max_result"), int64(r.MaxResult))
+}
+
+func or(d, zero time.Duration) time.Duration {
+	if d == 0 {
+		return zero
+	}
+	return d
 }
 
 // count notes what is no whole number, which the decoder would have cut, or is negative.

@@ -60,6 +60,8 @@ type Route struct {
 	Timeout     Duration       `yaml:"timeout"`
 	MaxAttempts int            `yaml:"max_attempts"`
 	Wait        Duration       `yaml:"wait"`
+	RetriedFor  Duration       `yaml:"retried_for"`
+	Resolve     string         `yaml:"resolve"`
 	OnDuplicate string         `yaml:"on_duplicate"`
 	OnStoreDown string         `yaml:"on_store_down"`
 	MaxBody     int64          `yaml:"max_body"`
@@ -151,7 +153,12 @@ func (p place) node(path string) ast.Node {
 func (r *Route) operation() onceward.Operation {
 	o := onceward.Operation{
 		Name: r.Operation, Retention: r.Retention.Value(), Lease: r.Lease.Value(),
-		Timeout: r.Timeout.Value(), MaxAttempts: r.MaxAttempts, Repeatable: r.Repeatable,
+		Timeout: r.Timeout.Value(), MaxAttempts: r.MaxAttempts, Repeatable: r.Repeatable, RetriedFor: r.RetriedFor.Value(),
+	}
+	if r.Resolve != "" {
+		if u, err := gateway.CheckResolveURL(r.Resolve); err == nil {
+			o.Resolve = gateway.ResolveAt(u, r.MaxResult)
+		}
 	}
 	if r.Wait.Value() > 0 {
 		o.OnInFlight = onceward.Wait(r.Wait.Value())

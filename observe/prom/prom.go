@@ -48,7 +48,7 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		finished:  counter("attempts_total", "Ended attempts, by operation and recorded status.", "operation", "status"),
 		storeCall: histogram("store_call_duration_seconds", "Store calls.", "call"),
 		storeErr:  counter("store_call_errors_total", "Store calls that failed.", "call"),
-		events:    counter("events_total", "What should be rare: lost leases, timeouts, unrecorded and given up results, contradictions, unguarded runs.", "event"),
+		events:    counter("events_total", "What should be rare: lost leases, timeouts, unrecorded and given up results, contradictions, unguarded runs, answers of resolvers.", "event"),
 		inFlight:  gauge("attempts_in_flight", "Attempts that run in this process."),
 		running:   gauge("records_processing", "Records in PROCESSING, at the last sweep."),
 		oldest:    gauge("records_processing_oldest_seconds", "Age of the oldest PROCESSING record, at the last sweep."),
@@ -134,6 +134,8 @@ func eventName(k onceward.EventKind) string {
 		return "contradiction"
 	case onceward.EventBypassed:
 		return "bypassed"
+	case onceward.EventResolved:
+		return "resolved"
 	}
 	return "other"
 }
