@@ -1,18 +1,22 @@
 package gateway_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/driver"
 	"github.com/onceward/onceward/gateway"
+	"github.com/onceward/onceward/key"
 	"github.com/onceward/onceward/store/memstore"
 )
 
@@ -35,7 +39,15 @@ func TestResolveAt(t *testing.T) {
 		{"no word", say("", 200, "paid"), "does not say Onceward-Outcome", 409, "", 1},
 		{"not found", say("", 404, ""), "HTTP status 404", 409, "", 1},
 		{"a server's failure", say("", 500, ""), "HTTP status 500", 409, "", 1},
+		{"done with a server's failure", say("done", 502, "paid"), "HTTP status 502", 409, "", 1},
+		{"final with a server's failure", say("final", 500, "no funds"), "HTTP status 500", 409, "", 1},
+		{"not done with a server's failure", say("not-done", 503, ""), "HTTP status 503", 409, "", 1},
+		{"unknown with a server's failure", say("unknown", 503, ""), "", 409, "", 1},
 		{"another word", say("perhaps", 200, ""), "perhaps", 409, "", 1},
+		{"two words", func(w http.ResponseWriter, r *http.Request) {
+			w.Header()["Onceward-Outcome"] = []string{"done", "not-done"}
+			say("", 200, "paid")(w, r)
+		}, "done, not-done", 409, "", 1},
 		{"led elsewhere", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusFound)
 		}, "HTTP status 302", 409, "", 1},
@@ -77,7 +89,7 @@ func TestResolveAt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			op, err := guard.Define(onceward.Operation{Name: "pay", Resolve: gateway.ResolveAt(u, 1000)})
+			op, err := guard.Define(onceward.Operation{Name: "pay", Resolve: gateway.ResolveAt(u, &gateway.ResolveOptions{MaxAnswer: 1000})})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,22 +168,114 @@ func TestResolveTellsTheScope(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := onceward.Question{Operation: "pay", Scope: onceward.Scope{Tenant: "店 7\n", Caller: "a&b"}}
-	if _, err := gateway.ResolveAt(u, 0)(t.Context(), q); err != nil {
+	q := onceward.Question{Operation: "pay", Scope: onceward.Scope{Tenant: "店 7\n", Caller: "a&b+c"}}
+	if _, err := gateway.ResolveAt(u, nil)(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
-	if tenant != "%E5%BA%97+7%0A" || caller != "a%26b" {
+	if tenant != "%E5%BA%97%207%0A" || caller != "a%26b%2Bc" {
 		t.Errorf("%q %q", tenant, caller)
+	}
+}
+
+// question asks a resolver about a request with a key.
+func question(t *testing.T, at string, o *gateway.ResolveOptions, k string) error {
+	t.Helper()
+	u, err := gateway.CheckResolveURL(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := key.Parse(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := gateway.ResolveAt(u, o)(t.Context(), onceward.Question{Operation: "pay", Key: parsed, Attempt: 1})
+	if err == nil || a.String() != "still_unknown" {
+		t.Fatalf("%v, %v", a, err)
+	}
+	return err
+}
+
+// TestQuestionIsSentOnce, in the form in which the key came: net/http would send a GET again when a kept connection dies.
+func TestQuestionIsSentOnce(t *testing.T) {
+	t.Parallel()
+	var dies atomic.Bool
+	u := newWire(t, func(string) string {
+		if dies.Load() {
+			return ""
+		}
+		return "HTTP/1.1 200 OK\r\nOnceward-Outcome: unknown\r\nContent-Length: 0\r\n\r\n"
+	})
+	at, err := gateway.CheckResolveURL(u.url() + "/outcome")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := gateway.ResolveAt(at, nil)
+	for _, k := range []string{"K", "a,b", "(x", `"x"`} {
+		parsed, err := key.Parse(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dies.Store(false)
+		if _, err := ask(t.Context(), onceward.Question{Key: parsed}); err != nil { // a connection could be kept
+			t.Fatal(err)
+		}
+		dies.Store(true)
+		before := len(u.of("GET", "/outcome"))
+		if _, err := ask(t.Context(), onceward.Question{Key: parsed}); err == nil {
+			t.Fatal("a connection that died answered")
+		}
+		heads := u.of("GET", "/outcome")[before:]
+		if len(heads) != 1 {
+			t.Fatalf("%s: asked %d times", k, len(heads))
+		}
+		lines := field(heads[0], "Idempotency-Key")
+		if got, err := key.ParseHeader(lines); err != nil || got != parsed || lines[0] != parsed.HeaderValue() {
+			t.Errorf("%s: sent as %q, %v", k, lines, err)
+		}
+		if got := slices.Concat(field(heads[0], "Onceward-Tenant"), field(heads[0], "Onceward-Caller")); got != nil {
+			t.Errorf("a scope that is none was sent: %q", got)
+		}
+	}
+}
+
+// TestQuestionIsBounded in time, whoever asks, whether it is the head that does not come or the body.
+func TestQuestionIsBounded(t *testing.T) {
+	t.Parallel()
+	hold := make(chan struct{})
+	office := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/body" {
+			say("done", 200, "half")(w, r)
+			_ = http.NewResponseController(w).Flush()
+		}
+		<-hold
+	}))
+	defer office.Close()
+	defer close(hold)
+	for _, path := range []string{"/head", "/body"} {
+		if err := question(t, office.URL+path, &gateway.ResolveOptions{Timeout: 50 * time.Millisecond}, "K"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestQuestionTellsNoSecrets: its errors are logged.
+func TestQuestionTellsNoSecrets(t *testing.T) {
+	t.Parallel()
+	office := httptest.NewServer(http.NotFoundHandler())
+	office.Close()
+	err := question(t, office.URL+"/outcome?token=secret", nil, "hidden-key")
+	if text := err.Error(); strings.Contains(text, "secret") || strings.Contains(text, "hidden") || !strings.Contains(text, strings.TrimPrefix(office.URL, "http://")) {
+		t.Error(text)
 	}
 }
 
 func TestCheckResolveURL(t *testing.T) {
 	t.Parallel()
-	for _, bad := range []string{"", "/outcome", "ftp://x/", "http://", "http://me:secret@x/", "http://x/#f", "http://x:y/"} {
+	for _, bad := range []string{"", "/outcome", "ftp://x/", "http://", "http://me:secret@x/", "http://x/#f", "http://x:y/", "http://:80/", "http:x", "http://x/#", "http://me:secret@x:y/"} {
 		if _, err := gateway.CheckResolveURL(bad); err == nil {
 			t.Errorf("%q can be asked", bad)
-		} else if errors.Unwrap(err) != nil {
-			t.Errorf("%v", err)
+		} else if errors.Unwrap(err) != nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", bad, err)
 		}
 	}
 }

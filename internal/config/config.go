@@ -157,7 +157,7 @@ func (r *Route) operation() onceward.Operation {
 	}
 	if r.Resolve != "" {
 		if u, err := gateway.CheckResolveURL(r.Resolve); err == nil {
-			o.Resolve = gateway.ResolveAt(u, r.MaxResult)
+			o.Resolve = gateway.ResolveAt(u, &gateway.ResolveOptions{MaxAnswer: r.MaxResult})
 		}
 	}
 	if r.Wait.Value() > 0 {
