@@ -25,7 +25,7 @@ type Metrics struct {
 
 	oldestUnknown, overdue, expired, lag, sweep prometheus.Gauge
 	purged                                      prometheus.Counter
-	asked                                       *prometheus.CounterVec
+	asked, resolved                             *prometheus.CounterVec
 }
 
 // New registers the metrics with reg.
@@ -48,7 +48,7 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		finished:  counter("attempts_total", "Ended attempts, by operation and recorded status.", "operation", "status"),
 		storeCall: histogram("store_call_duration_seconds", "Store calls.", "call"),
 		storeErr:  counter("store_call_errors_total", "Store calls that failed.", "call"),
-		events:    counter("events_total", "What should be rare: lost leases, timeouts, unrecorded and given up results, contradictions, unguarded runs, answers of resolvers.", "event"),
+		events:    counter("events_total", "What should be rare: lost leases, timeouts, unrecorded and given up results, contradictions, unguarded runs.", "event"),
 		inFlight:  gauge("attempts_in_flight", "Attempts that run in this process."),
 		running:   gauge("records_processing", "Records in PROCESSING, at the last sweep."),
 		oldest:    gauge("records_processing_oldest_seconds", "Age of the oldest PROCESSING record, at the last sweep."),
@@ -62,10 +62,11 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		sweep:         gauge("sweep_duration_seconds", "How long the last sweep took."),
 		purged:        prometheus.NewCounter(prometheus.CounterOpts{Name: "onceward_purged_total", Help: "Expired records that were dropped."}),
 		asked:         counter("questions_total", "Questions about unknown outcomes, by what they came to.", "answer"),
+		resolved:      counter("resolved_total", "Unknown outcomes that a resolver's answer settled, by operation and answer.", "operation", "answer"),
 	}
 	for _, c := range []prometheus.Collector{
 		m.requests, m.duration, m.attempt, m.finished, m.storeCall, m.storeErr, m.events, m.inFlight, m.running, m.oldest, m.unknown, m.lapsed,
-		m.oldestUnknown, m.overdue, m.expired, m.lag, m.sweep, m.purged, m.asked,
+		m.oldestUnknown, m.overdue, m.expired, m.lag, m.sweep, m.purged, m.asked, m.resolved,
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
@@ -94,6 +95,8 @@ func (m *Metrics) Observe(e onceward.Event) {
 		if e.Err != nil {
 			m.storeErr.WithLabelValues(e.Outcome).Inc()
 		}
+	case onceward.EventResolved:
+		m.resolved.WithLabelValues(e.Operation, e.Outcome).Inc()
 	default:
 		m.events.WithLabelValues(eventName(e.Kind)).Inc()
 		if e.Kind == onceward.EventGivenUp {
@@ -134,8 +137,6 @@ func eventName(k onceward.EventKind) string {
 		return "contradiction"
 	case onceward.EventBypassed:
 		return "bypassed"
-	case onceward.EventResolved:
-		return "resolved"
 	}
 	return "other"
 }
