@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/gateway"
@@ -146,6 +147,14 @@ func TestTypingErrors(t *testing.T) {
 		{"lease: 30\n", `:1:8: "30" is not a duration`},
 		{route + "repeatable: yes\n", "bool"},
 		{"drain: 1s\ndrain: 2s\n", "already defined"},
+		{route + "resolve: /outcome\n", ":4:14: resolve: use a URL"},
+		{route + "resolve: ftp://x/\n", ":4:14: resolve: use a URL"},
+		{route + "resolve: http://me:pw@x/\n", ":4:14: resolve: use a URL"},
+		{route + "resolve: http://x/#f\n", ":4:14: resolve: use a URL"},
+		{route + "resolve: [http://x/]\n", "resolve"},
+		{route + "retried_for: 1\n", `:4:18: "1" is not a duration`},
+		{route + "retried_for: 25h\n", ":4:18: senders come again for 25h and results are kept for 24h0m0s"},
+		{route + "retention: 1h\n    retried_for: 2h\n", ":5:18: senders come again for 2h and results are kept for 1h0m0s"},
 	} {
 		if _, err := load(t, c.text); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v", c.text, err)
@@ -158,5 +167,46 @@ func TestTypingErrors(t *testing.T) {
 		if _, err := load(t, text); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// TestResolveOfARoute: the file's URL is asked, about this route alone and within its limit of results, and the rest of what
+// a route says of coming again reaches the operation.
+func TestResolveOfARoute(t *testing.T) {
+	t.Parallel()
+	office := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Onceward-Outcome", "done")
+		_, _ = io.WriteString(w, strings.Repeat("x", len(r.URL.Query().Get("of"))))
+	}))
+	t.Cleanup(office.Close)
+	c, err := load(t, "routes:\n  - match: /a\n    operation: a\n    resolve: "+office.URL+"/?of=xxxx\n    max_result: 4\n    retried_for: 24h\n"+
+		"  - match: /b\n    operation: b\n    resolve: "+office.URL+"/?of=xxxxx\n    max_result: 4\n"+
+		"  - match: /c\n    operation: c\n    retention: 48h\n    retried_for: 48h\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := onceward.New(memstore.New(nil), &onceward.Options{SingleTenant: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var policies []onceward.Operation
+	for i := range c.Routes {
+		route, err := c.Routes[i].Define(guard, onceward.Operation{}, oncehttp.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		policies = append(policies, route.Op.Policy())
+	}
+	if a, err := policies[0].Resolve(t.Context(), onceward.Question{}); err != nil || a.String() != "happened" {
+		t.Errorf("%v, %v", a, err)
+	}
+	if a, err := policies[1].Resolve(t.Context(), onceward.Question{}); err == nil || !strings.Contains(err.Error(), "longer than 4 bytes") {
+		t.Errorf("%v, %v", a, err)
+	}
+	if policies[2].Resolve != nil {
+		t.Error("a route that names nobody asks somebody")
+	}
+	if policies[0].RetriedFor != 24*time.Hour || policies[1].RetriedFor != 0 || policies[2].RetriedFor != 48*time.Hour {
+		t.Errorf("%v %v %v", policies[0].RetriedFor, policies[1].RetriedFor, policies[2].RetriedFor)
 	}
 }
