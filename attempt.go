@@ -181,8 +181,12 @@ func (a *Attempt) Fail(ctx context.Context, kind driver.Failure, cause error, re
 	}
 	o := driver.Outcome{Status: driver.Fail, Failure: kind}
 	if cause != nil {
-		o.Error = cut(cause.Error(), driver.MaxError)
+		o.Error = cause.Error()
 	}
+	if why := a.openStepText(); kind == driver.Unknown && !strings.Contains(o.Error, why) {
+		o.Error = strings.TrimSuffix(why+": "+o.Error, ": ") // a lost answer alone does not say whose it was
+	}
+	o.Error = cut(o.Error, driver.MaxError)
 	if kind == driver.Final {
 		o.Result = result
 	}
@@ -222,6 +226,14 @@ func (a *Attempt) OpenStep() (name string, open bool) {
 		}
 	}
 	return "", false
+}
+
+// openStepText says that a step is open; empty: none is.
+func (a *Attempt) openStepText() string {
+	if name, open := a.OpenStep(); open {
+		return "step " + name + " has begun and has no result"
+	}
+	return ""
 }
 
 // mayCallAgain reports whether a step that has begun may be called once more.

@@ -106,7 +106,7 @@ func run[T any](ctx context.Context, a *Attempt, info *Info, fn func(context.Con
 
 // runFailed ends the attempt with err, and returns what the caller gets for it.
 func runFailed(ctx context.Context, a *Attempt, err error) (End, error) {
-	kind := a.Infer(err)
+	kind, detail := a.Infer(err), a.openStepText()
 	end, endErr := a.Fail(ctx, kind, err, Result{})
 	switch {
 	case endErr != nil:
@@ -118,7 +118,7 @@ func runFailed(ctx context.Context, a *Attempt, err error) (End, error) {
 	case driver.Final:
 		return end, &FinalError{Text: cut(err.Error(), driver.MaxError), Cause: err}
 	case driver.Unknown:
-		return end, &Error{Code: CodeOutcomeUnknown, RetryAfter: unknownRetry, Cause: err}
+		return end, &Error{Code: CodeOutcomeUnknown, RetryAfter: unknownRetry, Detail: detail, Cause: err}
 	}
 	if judgement(err) != nil {
 		err = &nested{err} // it speaks of this work, not of work around it

@@ -3,6 +3,7 @@ package onceward_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -124,6 +125,38 @@ func TestStepWithoutResultIsUnknown(t *testing.T) {
 			_, _, err = d.pay(t.Context(), "K", work)
 			if want := map[bool]int{false: 1, true: 2}[repeatable]; d.effects("bank") != want || errors.Is(err, onceward.ErrUnknown) == repeatable {
 				t.Errorf("again: %v, %d calls of the bank", err, d.effects("bank"))
+			}
+		})
+	}
+}
+
+// TestUnknownNamesItsStep: to the first caller, to duplicates, and in the record, however the work ended.
+func TestUnknownNamesItsStep(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func() error{
+		"lost answer": func() error { return context.DeadlineExceeded },
+		"stated":      func() error { return onceward.Unknown(errors.New("no answer")) },
+		"panic":       func() error { panic("in the call") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t, onceward.Operation{})
+			const want = "step bank has begun and has no result"
+			pay := func() error {
+				defer func() { _ = recover() }()
+				_, _, err := d.pay(t.Context(), "K", func(ctx context.Context) (string, error) {
+					return onceward.Step(ctx, "bank", func(context.Context) (string, error) { return "", end() })
+				})
+				return err
+			}
+			first := pay()
+			again := pay()
+			snap, err := d.mem.Get(t.Context(), idOf("K"))
+			if err != nil || strings.Count(snap.Record.Error, want) != 1 || strings.Count(again.Error(), want) != 1 {
+				t.Errorf("%q, to a duplicate %v, %v", snap.Record.Error, again, err)
+			}
+			if first != nil && strings.Count(first.Error(), want) != 1 || first == nil && name != "panic" {
+				t.Errorf("to the first caller: %v", first)
 			}
 		})
 	}
