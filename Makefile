@@ -25,6 +25,10 @@ test/race: ## The same tests with -race, failing where the race detector does no
 test/long: ## The same tests with the long counts (10^5 random operations on each store, and so on)
 	@ONCEWARD_LONG=1 TIMEOUT=$${TIMEOUT:-60m} scripts/test
 
+.PHONY: test/crash
+test/crash: ## The crash table, points × stores: SQLite by kill -9 and lost answers, memory by lost answers only
+	@cd internal/crash && $(GO) test -count=1 -timeout 50s -run '^TestCrashTable' -args -matrix
+
 .PHONY: bench
 bench: ## Side by side with the hand-written minimum on the same store, ratios as x; BENCH=regexp, BENCHTIME=2s, COUNT=3
 	@$(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -benchtime $(or $(BENCHTIME),2s) -timeout 60m -count $(or $(COUNT),1) . ./store/memstore ./store/sqlstore ./oncehttp ./gateway

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if at := os.Getenv(stopVar); at != "" {
-		child(at, stopLease, stopped)
+		child(at, stopLease, stopSelf)
 		return
 	}
 	// These tests wait for disks and processes far more than they compute. A -parallel of the caller's still rules.

@@ -52,6 +52,7 @@ type process struct {
 	op     *onceward.Op
 	db     *sql.DB // of the business
 	points *points
+	first  func() // comes before the work; nil: nothing
 
 	ctx  context.Context //nolint:containedctx // of the work, for who waits until it is cancelled
 	step error           // of the last step
@@ -113,6 +114,9 @@ func (p *process) do(ctx context.Context) (answer string, info onceward.Info, er
 // work calls the bank, which does not know keys, and a sender of messages, which does; settles the own rows; and ends.
 func (p *process) work(ctx context.Context) (string, error) {
 	p.ctx = ctx
+	if p.first != nil {
+		p.first()
+	}
 	transfer, err := onceward.Step(ctx, "bank", p.bank)
 	if p.step = err; err != nil {
 		return "", err
@@ -169,11 +173,7 @@ func (w *world) note(ledger, line string) (int, error) {
 		return 0, err
 	}
 	_, err = f.WriteString(line + "\n")
-	all, readErr := io.ReadAll(f)
-	_, _ = f.Seek(0, io.SeekStart)
-	if err == nil && readErr == nil {
-		all, readErr = io.ReadAll(f)
-	}
+	all, readErr := io.ReadAll(io.NewSectionReader(f, 0, 1<<20))
 	return strings.Count(string(all), "\n"), errors.Join(err, readErr, f.Close())
 }
 
@@ -233,9 +233,16 @@ func (w *world) lapse(t *testing.T) {
 			}
 		})
 	}
-	if _, err := janitor.Sweep(t.Context(), w.file.Store, &janitor.Options{Pause: time.Nanosecond}); err != nil {
+	w.sweep(t)
+}
+
+func (w *world) sweep(t *testing.T) janitor.Report {
+	t.Helper()
+	rep, err := janitor.Sweep(t.Context(), w.file.Store, &janitor.Options{Pause: time.Nanosecond})
+	if err != nil {
 		t.Error(err)
 	}
+	return rep
 }
 
 // The verdicts.

@@ -157,6 +157,36 @@ func TestCrashTableKeepsItsPromise(t *testing.T) {
 	}
 }
 
+// TestCrashTableSeesWhatIsDoneTwice: a manifest that says of the bank that it knows keys, which is a lie, does not get through.
+func TestCrashTableSeesWhatIsDoneTwice(t *testing.T) {
+	t.Parallel()
+	for c, w := range []*world{1: onSQLite(t, t.TempDir()), 2: onMemory(t.TempDir())} {
+		if w == nil {
+			continue // in another process
+		}
+		w.honoured = 24 * time.Hour
+		_, verdict, wrong := lost(t, w, number(t, "after bank"))
+		if is := w.tally(t); verdict != done || len(wrong) != 1 || is.Transfers != 2 {
+			t.Errorf("%s: %s %q, %+v", columns[c].name, verdict, wrong, is)
+		}
+	}
+}
+
+// number returns that of a point; the same on every store up to where settle begins.
+func number(t *testing.T, name string) (n int) {
+	t.Helper()
+	for _, r := range readTable(t) {
+		if r.want[0] != none {
+			n++
+		}
+		if r.name == name {
+			return n
+		}
+	}
+	t.Fatalf("there is no point %q", name)
+	return 0
+}
+
 // killed makes a run in another process, which is killed at a point.
 func killed(t *testing.T, at int) (name, verdict string, wrong []string) {
 	dir := t.TempDir()
