@@ -95,6 +95,16 @@ func ResolveAt(u *url.URL, o *ResolveOptions) onceward.Resolver {
 
 var errNoWord = errors.New("it does not say " + oncehttp.HeaderOutcome)
 
+// aboutTheQuestion reports whether a status may be about the question itself, as one of a rate limiter or a gate is: what comes
+// with it was not necessarily said of the request that is asked about.
+func aboutTheQuestion(status int) bool {
+	switch status {
+	case 401, 403, 407, 408, 421, 425, 429:
+		return true
+	}
+	return status >= 500
+}
+
 // answerOf reads what an answer says.
 func answerOf(resp *http.Response, most int) (a onceward.Answer, err error) {
 	said := strings.Join(resp.Header[oncehttp.HeaderOutcome], ", ") // two are no word
@@ -105,7 +115,7 @@ func answerOf(resp *http.Response, most int) (a onceward.Answer, err error) {
 	if err != nil {
 		return a, err
 	}
-	if resp.StatusCode >= 500 && outcome != oncehttp.Unknown {
+	if outcome != oncehttp.Unknown && aboutTheQuestion(resp.StatusCode) {
 		return a, fmt.Errorf("gateway: the answer has HTTP status %d, which may be about the question: its %s does not count", resp.StatusCode, oncehttp.HeaderOutcome)
 	}
 	switch outcome {

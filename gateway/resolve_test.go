@@ -45,6 +45,7 @@ func TestResolveAt(t *testing.T) {
 		{"done with a server's failure", say("done", 502, "paid"), "HTTP status 502", 409, "", 1},
 		{"final with a server's failure", say("final", 500, "no funds"), "HTTP status 500", 409, "", 1},
 		{"not done with a server's failure", say("not-done", 503, ""), "HTTP status 503", 409, "", 1},
+		{"not done, from a rate limiter", say("not-done", 429, ""), "HTTP status 429", 409, "", 1},
 		{"unknown with a server's failure", say("unknown", 503, ""), "", 409, "", 1},
 		{"another word", say("perhaps", 200, ""), "perhaps", 409, "", 1},
 		{"two words", func(w http.ResponseWriter, r *http.Request) {

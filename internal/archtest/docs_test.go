@@ -55,6 +55,38 @@ func layerTable() string {
 	return b.String()
 }
 
+// TestGuaranteesAreShown: every test that the page of guarantees names is there.
+func TestGuaranteesAreShown(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(root, "docs", "guarantees.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	err = filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
+			there[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test\\w+)`").FindAllSubmatch(page, -1)
+	if len(named) < 30 {
+		t.Errorf("only %d tests are named", len(named))
+	}
+	for _, m := range named {
+		if !there[string(m[1])] {
+			t.Errorf("docs/guarantees.md names %s, which is not there", m[1])
+		}
+	}
+}
+
 // TestMakefileHelp: every target explains itself, and is phony, so that no file of its name can stand in for it.
 func TestMakefileHelp(t *testing.T) {
 	t.Parallel()
